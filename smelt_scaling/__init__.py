@@ -1,0 +1,86 @@
+"""From training runs to a compute-efficiency number you can publish.
+
+Endpoints in, fitted scaling surfaces, a compute-optimal frontier, and the compute one architecture saves over
+another: `read_endpoints`, then `fit`, then `ce_gain`. Public names load on first use, so that importing the
+package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # the same names for type checkers and editors, which do not follow `__getattr__`
+    from smelt_scaling.analyses import allocate as allocate
+    from smelt_scaling.analyses import ce_gain as ce_gain
+    from smelt_scaling.analyses import predict as predict
+    from smelt_scaling.endpoints import Endpoints as Endpoints
+    from smelt_scaling.endpoints import default_sparsities as default_sparsities
+    from smelt_scaling.endpoints import sparsity_tiers as sparsity_tiers
+    from smelt_scaling.errors import DataError as DataError
+    from smelt_scaling.errors import FitError as FitError
+    from smelt_scaling.errors import FrontierError as FrontierError
+    from smelt_scaling.errors import IngestError as IngestError
+    from smelt_scaling.errors import Note as Note
+    from smelt_scaling.errors import SmeltScalingError as SmeltScalingError
+    from smelt_scaling.errors import StudyError as StudyError
+    from smelt_scaling.errors import SupportError as SupportError
+    from smelt_scaling.errors import UsageError as UsageError
+    from smelt_scaling.fitting import FitResult as FitResult
+    from smelt_scaling.frontier import Frontier as Frontier
+    from smelt_scaling.ingest.tidy import read_endpoints as read_endpoints
+    from smelt_scaling.laws import LAWS as LAWS
+    from smelt_scaling.laws import AdditiveLaw as AdditiveLaw
+    from smelt_scaling.laws import Surface as Surface
+    from smelt_scaling.laws import get_law as get_law
+    from smelt_scaling.papers.example import example_endpoints as example_endpoints
+    from smelt_scaling.study import Study as Study
+    from smelt_scaling.study import fit as fit
+    from smelt_scaling.study import load_study as load_study
+    from smelt_scaling.synth import simulate as simulate
+
+__version__ = "0.1.0"
+
+#: Every public name and the module it comes from.
+_EXPORTS = {
+    "AdditiveLaw": "smelt_scaling.laws",
+    "DataError": "smelt_scaling.errors",
+    "Endpoints": "smelt_scaling.endpoints",
+    "FitError": "smelt_scaling.errors",
+    "FitResult": "smelt_scaling.fitting",
+    "Frontier": "smelt_scaling.frontier",
+    "FrontierError": "smelt_scaling.errors",
+    "IngestError": "smelt_scaling.errors",
+    "LAWS": "smelt_scaling.laws",
+    "Note": "smelt_scaling.errors",
+    "SmeltScalingError": "smelt_scaling.errors",
+    "Study": "smelt_scaling.study",
+    "StudyError": "smelt_scaling.errors",
+    "SupportError": "smelt_scaling.errors",
+    "Surface": "smelt_scaling.laws",
+    "UsageError": "smelt_scaling.errors",
+    "allocate": "smelt_scaling.analyses",
+    "ce_gain": "smelt_scaling.analyses",
+    "default_sparsities": "smelt_scaling.endpoints",
+    "example_endpoints": "smelt_scaling.papers.example",
+    "fit": "smelt_scaling.study",
+    "get_law": "smelt_scaling.laws",
+    "load_study": "smelt_scaling.study",
+    "predict": "smelt_scaling.analyses",
+    "read_endpoints": "smelt_scaling.ingest.tidy",
+    "simulate": "smelt_scaling.synth",
+    "sparsity_tiers": "smelt_scaling.endpoints",
+}
+
+__all__ = sorted(_EXPORTS)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EXPORTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_EXPORTS[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*_EXPORTS, "__version__"])

@@ -1,0 +1,354 @@
+"""From the columns of any data frame to schema columns: names, values and units, with repairs counted.
+
+Problems are collected rather than raised, so that the owner of a table sees all of them at once.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smelt_scaling._schema import COLUMNS, UNITS, first_rows
+from smelt_scaling.errors import DataError, Note, UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["RawTable", "check_options", "read_columns"]
+
+_MISSING = frozenset({"", "nan", "na", "n/a", "null", "none", "<na>"})
+_NUMBER = re.compile(r"([+-]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z%]*)")
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_PERPLEXITY = re.compile(r"(?:^|[^a-z])(?:ppl|perplexity)(?:[^a-z]|$)", re.IGNORECASE)
+
+#: Parts of names under which a required column often hides; used in messages only, never to pick a column.
+_OFTEN_CALLED = {
+    "loss": ("loss", "nll", "cross_entropy", "/ce", "_ce", "ppl", "perplexity"),
+    "F": ("flop",),
+    "N": ("param",),
+    "C": ("compute", "flop"),
+}
+
+
+@dataclass(kw_only=True)
+class RawTable:
+    """Schema columns in file order, with what went wrong and what was changed on the way."""
+
+    columns: dict[str, NDArray[Any]] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    unreadable: set[str] = field(default_factory=set)
+    questioned: set[str] = field(default_factory=set)
+
+
+def check_options(mapping: Mapping[str, str], units: Mapping[str, str]) -> None:
+    """Refuse a mapping or a unit that no table could make valid.
+
+    Raises
+    ------
+    UsageError
+        For a name that is not in the schema, or a unit that its column does not have.
+    """
+    for name in [*mapping, *units]:
+        if name not in COLUMNS:
+            raise UsageError(f"{name!r} is no column of the schema: use one of {', '.join(COLUMNS)}")
+    for name, unit in units.items():
+        if unit not in UNITS.get(name, {}):
+            known = ", ".join(UNITS.get(name, {})) or "none, its unit is fixed"
+            raise UsageError(f"--unit {name}={unit}: unknown unit; {name} has {known}")
+
+
+def read_columns(
+    frame: pd.DataFrame, source: str, mapping: Mapping[str, str], units: Mapping[str, str]
+) -> RawTable:
+    """Pick, parse and convert the schema columns of a frame.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Any dtypes: numpy, nullable, Arrow, categorical, objects, numbers written as text.
+    source : str
+        How to name the table in messages.
+    mapping : mapping of str to str
+        Schema name to column of the frame, for those whose names differ.
+    units : mapping of str to str
+        Schema name to a unit of `UNITS`, for those not in the unit of the schema.
+
+    Returns
+    -------
+    RawTable
+        Text columns as str arrays (missing: ""), numbers as float64 (missing: NaN), and problems, not raised.
+    """
+    table = RawTable()
+    frame = _plain_header(frame, source, table)
+    present = [str(name) for name in frame.columns]
+    chosen = _choose(present, source, mapping, table)
+    empty = []
+    trimmed: dict[str, int] = {}
+    for name, found in chosen.items():
+        series = frame[found]
+        missing = series.isna().to_numpy(bool)
+        if name != "loss" and _is_empty(series, missing):
+            empty.append(found)
+            continue
+        table.names[name] = name if found == name else f"{name} ({found!r} in the file)"
+        if COLUMNS[name].kind == "text":
+            table.columns[name], count = _to_text(series, missing)
+            if count:
+                trimmed[found] = count
+        else:
+            table.columns[name] = _to_numbers(series, missing, name, units, source, table)
+    _convert(units, source, table)
+    _note_perplexity(chosen, units, source, table)
+    _add_notes(present, chosen, empty, trimmed, source, table)
+    return table
+
+
+def _plain_header(frame: pd.DataFrame, source: str, table: RawTable) -> pd.DataFrame:
+    """Turn named index levels into columns and strip blanks around names; refuse repeated names."""
+    if any(level is not None for level in frame.index.names):
+        frame = frame.reset_index()
+    names = [str(name).strip() for name in frame.columns]
+    changed = sum(str(old) != new for old, new in zip(frame.columns, names, strict=True))
+    if changed:
+        table.notes.append(
+            Note(
+                code="trimmed_text",
+                severity="info",
+                count=changed,
+                message=f"{source}: blanks around {changed} column names were removed",
+            )
+        )
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataError(
+            f"{source}: columns that appear twice: {', '.join(twice)}; rename or drop one of each"
+        )
+    return frame.set_axis(names, axis=1)
+
+
+def _choose(present: list[str], source: str, mapping: Mapping[str, str], table: RawTable) -> dict[str, str]:
+    chosen: dict[str, str] = {}
+    for name in COLUMNS:
+        found = mapping.get(name, name)
+        if found in present:
+            chosen[name] = found
+        elif name in mapping:
+            table.problems.append(
+                f"{source}: no column {found!r}, which --map {name}={found} names; "
+                f"did you mean {_listing(_similar(found, present) or present)}?"
+            )
+    if "loss" not in chosen and "loss" not in mapping:
+        table.problems.append(
+            f"{source}: no column loss: every endpoint needs one; {_propose('loss', present)}"
+        )
+    if not {"F", "N", "C"} & (set(chosen) | set(mapping)):
+        table.problems.append(
+            f"{source}: no column F, N or C: an endpoint needs the training FLOPs per token, the "
+            f"parameters or the training FLOPs; {_propose('F', present, 'N', 'C')}"
+        )
+    return chosen
+
+
+def _propose(name: str, present: list[str], *others: str) -> str:
+    hints = [part for key in (name, *others) for part in _OFTEN_CALLED[key]]
+    likely = [column for column in present if any(part in column.casefold() for part in hints)]
+    likely += [column for column in _similar(name, present) if column not in likely]
+    if not likely:
+        return f"name it with --map {name}=COLUMN (columns: {_listing(present)})"
+    return f"name it with --map, e.g. --map {name}={likely[0]} (candidates: {_listing(likely)})"
+
+
+def _similar(name: str, present: list[str]) -> list[str]:
+    folded = {column.casefold(): column for column in present}
+    return [folded[match] for match in difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)]
+
+
+def _listing(names: Iterable[str], limit: int = 12) -> str:
+    names = list(names)
+    return ", ".join(names[:limit]) + (f" and {len(names) - limit} more" if len(names) > limit else "")
+
+
+def _is_empty(series: pd.Series[Any], missing: NDArray[np.bool_]) -> bool:
+    if missing.all():
+        return True
+    return all(isinstance(value, str) and not value.strip() for value in series[~missing])
+
+
+def _to_text(series: pd.Series[Any], missing: NDArray[np.bool_]) -> tuple[NDArray[np.str_], int]:
+    """Write every cell as text; 7.0 reads "7", since a missing value elsewhere makes integers floats."""
+    trimmed = 0
+    cells: list[str] = []
+    for value, absent in zip(series.astype(object), missing, strict=True):
+        if absent:
+            cells.append("")
+            continue
+        if isinstance(value, bytes):
+            value = value.decode("utf-8", "replace")
+        elif (
+            isinstance(value, float | np.floating) and float(value).is_integer() and abs(float(value)) < 1e15
+        ):
+            value = int(value)
+        text = str(value)
+        trimmed += text != text.strip()
+        cells.append(text.strip())
+    return np.array(cells, dtype=np.str_), trimmed
+
+
+def _to_numbers(
+    series: pd.Series[Any],
+    missing: NDArray[np.bool_],
+    name: str,
+    units: Mapping[str, str],
+    source: str,
+    table: RawTable,
+) -> NDArray[np.float64]:
+    label = table.names[name]
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "fiub":
+        numbers = series.to_numpy(dtype=np.float64)
+        overflowed = np.isinf(numbers)
+        if series.dtype == np.float16 and overflowed.any():
+            table.problems.append(
+                f"{source}: column {label}, {first_rows(overflowed)} infinite: float16 ends at 65504; "
+                "write the column as float64"
+            )
+            table.unreadable.add(name)
+        return numbers
+    # A suffix and a stated unit would scale twice, so a suffix is read only where no unit is stated.
+    suffixes = _suffixes(name) if name not in units else {}
+    numbers = np.full(len(series), np.nan)
+    bad = np.zeros(len(series), dtype=np.bool_)
+    repaired = 0
+    for row, (value, absent) in enumerate(zip(series.astype(object), missing, strict=True)):
+        if absent:
+            continue
+        try:
+            numbers[row] = float(value)
+        except OverflowError:
+            numbers[row] = np.inf
+        except (TypeError, ValueError):
+            number = _parse(str(value), name, suffixes)
+            if number is None:
+                bad[row] = str(value).strip().casefold() not in _MISSING
+            else:
+                numbers[row] = number
+                repaired += 1
+    if bad.any():
+        shown = str(series.iloc[int(bad.argmax())])
+        accepted = f"use digits, or a suffix of {', '.join(suffixes)}" if suffixes else "use plain digits"
+        table.problems.append(
+            f"{source}: column {label}, {first_rows(bad)} not a number ({shown[:40]!r}): {accepted}"
+        )
+        table.unreadable.add(name)
+    if repaired:
+        table.notes.append(
+            Note(
+                code="parsed_numbers",
+                severity="info",
+                count=repaired,
+                message=f"{source}: column {label}, {repaired} cells with a suffix or thousands "
+                "separators were read as numbers",
+            )
+        )
+    return numbers
+
+
+def _suffixes(name: str) -> dict[str, str]:
+    """Suffix a person may write after a number of this column, and the unit it stands for."""
+    if name == "S":
+        return {"%": "percent"}
+    return {unit: unit for unit in UNITS.get(name, {}) if len(unit) == 1}
+
+
+def _parse(text: str, name: str, suffixes: Mapping[str, str]) -> float | None:
+    """Read "215B", "1.33 GFLOPs", "86 %" or "215,605,043,200"; None when there is any doubt."""
+    match = _NUMBER.fullmatch(text.strip())
+    if match is None:
+        return None
+    digits, suffix = match.groups()
+    if "," in digits:
+        if not _THOUSANDS.fullmatch(digits):
+            return None
+        digits = digits.replace(",", "")
+    number = float(digits)
+    suffix = re.sub(r"flops?$", "", suffix, flags=re.IGNORECASE) if name in ("F", "C") else suffix
+    if not suffix:
+        return number
+    unit = suffixes.get(suffix.upper())
+    return None if unit is None else float(UNITS[name][unit](np.array([number]))[0])
+
+
+def _convert(units: Mapping[str, str], source: str, table: RawTable) -> None:
+    for name, unit in units.items():
+        if name not in table.columns:
+            table.problems.append(f"{source}: no column {name}, which --unit {name}={unit} converts")
+            continue
+        raw = table.columns[name]
+        with np.errstate(all="ignore"):
+            converted = np.asarray(UNITS[name][unit](raw), dtype=np.float64)
+        if name == "loss" and "loss_se" in table.columns and unit != "nats":
+            # The standard error comes in the unit of the loss; for perplexity to first order.
+            scale = np.log(2.0) if unit == "bits" else 1.0 / raw
+            table.columns["loss_se"] = table.columns["loss_se"] * scale
+        if name == "loss" and unit == "ppl":
+            # A perplexity of 1 or less is no positive loss; report it in the unit of the file.
+            bad = raw <= 1
+            if bad.any():
+                table.problems.append(
+                    f"{source}: column {table.names[name]}, {first_rows(bad)} not > 1: a perplexity "
+                    "exceeds 1; correct them or drop the rows"
+                )
+                converted = np.where(bad, 1.0, converted)
+        table.columns[name] = converted
+        own = next(iter(UNITS[name]))
+        if unit != own:
+            table.notes.append(
+                Note(
+                    code="unit_converted",
+                    severity="info",
+                    count=int((~np.isnan(raw)).sum()),
+                    message=f"{source}: column {table.names[name]} converted from {unit} to "
+                    f"{COLUMNS[name].unit}",
+                )
+            )
+
+
+def _note_perplexity(
+    chosen: Mapping[str, str], units: Mapping[str, str], source: str, table: RawTable
+) -> None:
+    found = chosen.get("loss", "")
+    if "loss" not in units and _PERPLEXITY.search(found):
+        table.questioned.add("loss")
+        table.problems.append(
+            f"{source}: column {table.names['loss']}, named like a perplexity: loss is in nats/token; "
+            "add --unit loss=ppl (--unit loss=nats if it is in nats)"
+        )
+
+
+def _add_notes(
+    present: list[str],
+    chosen: Mapping[str, str],
+    empty: list[str],
+    trimmed: Mapping[str, int],
+    source: str,
+    table: RawTable,
+) -> None:
+    def info(code: str, count: int, message: str) -> None:
+        table.notes.append(Note(code=code, severity="info", count=count, message=f"{source}: {message}"))
+
+    unread = [name for name in present if name not in chosen.values()]
+    if unread:
+        info("ignored_columns", len(unread), f"columns outside the schema, not read: {_listing(unread)}")
+    if empty:
+        info(
+            "empty_columns", len(empty), f"columns without a single value, taken as absent: {_listing(empty)}"
+        )
+    if trimmed:
+        info("trimmed_text", sum(trimmed.values()), f"blanks removed around text in {_listing(trimmed)}")

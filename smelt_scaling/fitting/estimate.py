@@ -1,0 +1,250 @@
+"""Fitting one architecture: design check, starts, optimum, certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smelt_scaling.endpoints import Endpoints
+from smelt_scaling.engine.certificate import Verdict, certify
+from smelt_scaling.engine.design import CONDITION_SINGULAR, condition_numbers, identify, null_direction
+from smelt_scaling.engine.lbfgsb import minimise_lbfgsb
+from smelt_scaling.engine.newton import Optimum, delta_ladder, minimise
+from smelt_scaling.engine.objective import Objective
+from smelt_scaling.engine.problem import Problem, make_problem
+from smelt_scaling.engine.seeds import projected_starts
+from smelt_scaling.errors import DataError, FitError, UsageError
+from smelt_scaling.fitting.notes import fit_notes
+from smelt_scaling.fitting.result import Certificate, FitResult, FitStatus
+from smelt_scaling.fitting.settings import FitSettings
+from smelt_scaling.laws import AdditiveLaw, Surface
+
+__all__ = ["Fitted", "fit_architecture", "frontier_columns", "minimiser"]
+
+Array = NDArray[np.float64]
+
+AGREE = 1e-9  # relative: two starts that end this close found the same optimum
+MORE_STARTS = (16, 64)  # tried in turn when too few starts agree
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fitted:
+    """A point estimate with the problem it solved; what resampling starts from."""
+
+    result: FitResult
+    problem: Problem
+    objective: Objective
+    theta: Array
+    delta: float
+    columns: Mapping[str, Array]
+
+
+def frontier_columns(law: AdditiveLaw, endpoints: Endpoints, flops_per_param: float) -> dict[str, Array]:
+    """Return F, D, S, C and TPP of the endpoints as the law's frontier counts them.
+
+    A law in N gets F = flops_per_param * N and C = F * D, whatever other columns say, so that a budget means one thing.
+    """
+    size = next((name for name in ("F", "N", "N_act") if name in law.columns), None)
+    if size is None:
+        return {"C": endpoints["C"]} if "C" in endpoints else {}
+    flops = endpoints[size] if size == "F" else flops_per_param * endpoints[size]
+    columns = {"F": flops}
+    if "D" in endpoints:
+        columns |= {"D": endpoints["D"], "C": flops * endpoints["D"]}
+        columns["TPP"] = endpoints["D"] * flops_per_param / flops
+    if "S" in law.columns:
+        columns["S"] = endpoints["S"]
+    return columns
+
+
+def fit_architecture(arch: str, endpoints: Endpoints, law: AdditiveLaw, settings: FitSettings, *, n_cells: int) -> Fitted:
+    """Fit one architecture.
+
+    Parameters
+    ----------
+    arch : str
+        Its name, for messages.
+    endpoints : Endpoints
+        Its endpoints only, holding every column of the law.
+    law : AdditiveLaw
+        The law.
+    settings : FitSettings
+        Choices.
+    n_cells : int
+        Number of resampling labels, carried into the result.
+
+    Raises
+    ------
+    DataError
+        If a column of the law is missing.
+    FitError
+        If there are fewer endpoints than parameters to fit.
+    UsageError
+        If a pin names no parameter or violates a bound.
+    """
+    columns = _columns(arch, endpoints, law)
+    pins = settings.pins_of(arch)
+    _check_pins(law, pins)
+    found = identify(law, columns, pins)
+    problem = make_problem(
+        law,
+        columns,
+        endpoints.loss,
+        endpoints.weight,
+        pins=pins,
+        dropped_terms=found.dropped_terms,
+        dropped_exponents=found.dropped_exponents,
+        log_residual=settings.residual == "log",
+    )
+    free = int(problem.free.sum())
+    used = int((endpoints.weight > 0).sum())
+    if used < free:
+        names = ", ".join(n for n, f in zip(law.parameters, problem.free, strict=True) if f)
+        raise FitError(
+            f"{arch}: {used} endpoints for {free} parameters ({names}); a fit needs at least as many endpoints; "
+            "add endpoints or hold parameters with --pin"
+        )
+    objective = Objective(problem)
+    delta = _choose_delta(objective, settings)
+    theta, verdict, starts, agreeing = _best_of_starts(objective, delta, settings)
+    weights = problem.weight[None, :]
+    condition = float(condition_numbers(problem, theta, weights)[0]) if free else 1.0
+    certificate = Certificate(
+        status=_status(verdict, agreeing, condition),
+        decrement=float(verdict.decrement[0]),
+        starts=starts,
+        starts_agreeing=agreeing,
+        at_bounds=tuple(n for n, b in zip(law.parameters, verdict.at_bound[0], strict=True) if b),
+        linear_zone_share=_linear_zone_share(problem, theta, delta),
+        condition=condition,
+    )
+    unidentified = dict(found.reasons)
+    if condition > CONDITION_SINGULAR:
+        for name in null_direction(problem, theta):
+            unidentified.setdefault(name, "the design leaves a combination of it with others free")
+    predicted = problem.predicted(theta)
+    scale = problem.scale**2 if settings.residual == "raw" else 1.0
+    result = FitResult(
+        arch=arch,
+        surface=Surface(law=law, coef=problem.natural(theta)),
+        certificate=certificate,
+        objective=float(verdict.objective[0]) * scale,
+        rmse=_rms(predicted - endpoints.loss, problem.weight),
+        rmse_log=_rms(np.log(predicted) - np.log(endpoints.loss), problem.weight),
+        n=len(endpoints),
+        n_cells=n_cells,
+        delta=delta * (problem.scale if settings.residual == "raw" else 1.0),
+        window={
+            name: (float(values.min()), float(values.max()))
+            for name, values in frontier_columns(law, endpoints, settings.flops_per_param).items()
+        },
+        unidentified=unidentified,
+        only_at={k: v for k, v in found.only_at.items() if k == "S"},
+        pinned=pins,
+        notes=fit_notes(arch, law, certificate, found, unidentified, pins, used - free),
+    )
+    return Fitted(
+        result=result, problem=problem, objective=objective, theta=theta, delta=delta, columns=columns
+    )
+
+
+def minimiser(settings: FitSettings) -> Any:
+    """Return the optimiser of a setting: one call signature for both engines."""
+    return minimise if settings.engine == "newton" else minimise_lbfgsb
+
+
+def _columns(arch: str, endpoints: Endpoints, law: AdditiveLaw) -> dict[str, Array]:
+    columns = {name: endpoints[name] for name in law.columns if name in endpoints}
+    if "S" in law.columns and "S" not in columns:
+        columns["S"] = np.zeros(len(endpoints))
+    missing = [name for name in law.columns if name not in columns]
+    if missing == ["F"] and "N" in endpoints:
+        raise DataError(
+            f"{endpoints.source}: column F (training FLOPs per token) is missing but N is there: "
+            "use --law chinchilla (a law in N), or --flops 6N to set F = 6N"
+        )
+    if missing:
+        raise DataError(
+            f"{endpoints.source}: column {', '.join(missing)} is missing ({arch}); law {law.name} needs "
+            f"{', '.join(law.columns)}; name it with --map {missing[0]}=YOUR_COLUMN"
+        )
+    return columns
+
+
+def _check_pins(law: AdditiveLaw, pins: Mapping[str, float]) -> None:
+    for name, value in pins.items():
+        if name not in law.parameters:
+            raise UsageError(f"pin {name}={value}: law {law.name} has parameters {', '.join(law.parameters)}")
+        positive = name == law.floor or name in law.amplitudes or name in law.decays
+        if not np.isfinite(value) or (positive and value < 0):
+            raise UsageError(f"pin {name}={value}: must be finite{' and not negative' if positive else ''}")
+
+
+def _choose_delta(objective: Objective, settings: FitSettings) -> float:
+    """Return delta on the scale of the problem's residuals."""
+    raw_scale = objective.problem.scale if settings.residual == "raw" else 1.0
+    if settings.delta != "auto":
+        return float(settings.delta) / raw_scale
+    first = _best_of_starts(objective, 1e-3 / raw_scale, settings)[0]
+    residual = _residuals(objective.problem, first)
+    return 1.345 * float(np.median(np.abs(residual))) / 0.6744897501960817  # the normal's 75 % quantile
+
+
+def _best_of_starts(objective: Objective, delta: float, settings: FitSettings) -> tuple[Array, Verdict, int, int]:
+    """Run starts until two agree on the best certified optimum; return theta, its verdict, starts, agreeing."""
+    problem = objective.problem
+    total = 0
+    for count in (settings.start_count, *(c for c in MORE_STARTS if c > settings.start_count)):
+        starts = projected_starts(problem, count)
+        if len(starts) == 0:
+            starts = _fallback_start(problem)
+        total = len(starts)
+        weights = np.repeat(problem.weight[None, :], total, axis=0)
+        found: Optimum = minimiser(settings)(objective, starts, weights, delta_ladder(delta))
+        verdict = certify(objective, found.theta, weights, delta)
+        order = np.lexsort((~verdict.certified, verdict.objective))
+        best = order[0]
+        lowest = verdict.objective[best]
+        close = verdict.objective <= lowest + AGREE * lowest + 0.5 * problem.weight.sum() * 1e-24
+        # among starts that found the same optimum prefer one whose derivatives confirm it
+        best = next((i for i in order if close[i] and verdict.certified[i]), best)
+        agreeing = int(close.sum())
+        if agreeing >= 2 and verdict.certified[best]:
+            break
+    one = slice(best, best + 1)
+    chosen = certify(objective, found.theta[one], weights[one], delta)
+    return found.theta[best], chosen, total, agreeing
+
+
+def _fallback_start(problem: Problem) -> Array:
+    theta = np.zeros((1, len(problem.held)))
+    theta[0, 0] = 0.5
+    theta[0, 1 : 1 + len(problem.terms)] = np.log(0.25)
+    theta[0, 1 + len(problem.terms) :] = 0.3
+    return np.where(problem.free, theta, np.nan_to_num(problem.held))
+
+
+def _residuals(problem: Problem, theta: Array) -> Array:
+    predicted = problem.predicted(theta) / problem.scale
+    return (np.log(predicted) if problem.log_residual else predicted) - problem.observed
+
+
+def _linear_zone_share(problem: Problem, theta: Array, delta: float) -> float:
+    used = problem.weight > 0
+    return float(np.mean(np.abs(_residuals(problem, theta)[used]) > delta))
+
+
+def _rms(residual: Array, weight: Array) -> float:
+    return float(np.sqrt(np.sum(weight * residual**2) / np.sum(weight)))
+
+
+def _status(verdict: Verdict, agreeing: int, condition: float) -> FitStatus:
+    if condition > CONDITION_SINGULAR:
+        return FitStatus.NOT_IDENTIFIED
+    if not verdict.certified[0]:
+        return FitStatus.NOT_CONVERGED
+    return FitStatus.CERTIFIED if agreeing >= 2 else FitStatus.LONELY

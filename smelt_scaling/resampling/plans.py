@@ -1,0 +1,106 @@
+"""Which labels are resampled, how often, and what the architectures share.
+
+The unit of resampling is a label (usually a cell: one scale at one sparsity). Labels are pooled over architectures, so
+each replicate takes the same cells for both and the noise they share cancels. Draw i comes from its own child of the
+seed, so it does not depend on how many draws there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Plan", "bootstrap_plan", "jackknife_plan"]
+
+Counts = NDArray[np.int16]
+Labels = NDArray[np.str_]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan:
+    """How often each label counts in each replicate.
+
+    Parameters
+    ----------
+    kind : {"bootstrap", "jackknife"}
+        How the counts were made.
+    labels : mapping of str to tuple
+        Architecture -> its own labels, sorted.
+    counts : mapping of str to int array (R, U)
+        Architecture -> how often each of its labels counts.
+    paired : bool
+        Whether the architectures share their counts.
+    """
+
+    kind: Literal["bootstrap", "jackknife"]
+    labels: Mapping[str, tuple[str, ...]]
+    counts: Mapping[str, Counts]
+    paired: bool
+
+    @property
+    def replicates(self) -> int:
+        """Number of replicates."""
+        return len(next(iter(self.counts.values())))
+
+
+def bootstrap_plan(labels: Mapping[str, Labels], *, replicates: int, seed: int) -> Plan:
+    """Draw Multinomial(U, 1/U) counts over the union of the labels.
+
+    Parameters
+    ----------
+    labels : mapping of str to str array (n,)
+        Architecture -> the label of each of its rows.
+    replicates : int
+        Number of draws.
+    seed : int
+        Draw i uses ``SeedSequence(seed, spawn_key=(i,))``; architectures without a common label each get a number of
+        their own, ``spawn_key=(i, number)``.
+
+    Examples
+    --------
+    >>> rows = np.array(["x", "y", "y", "z"])
+    >>> plan = bootstrap_plan({"a": rows, "b": rows[:3]}, replicates=2, seed=0)
+    >>> plan.labels["b"], plan.paired, plan.counts["a"].sum(axis=1).tolist()
+    (('x', 'y'), True, [3, 3])
+    """
+    own = {arch: tuple(np.unique(values).tolist()) for arch, values in sorted(labels.items())}
+    if _paired(own):
+        union = sorted({label for values in own.values() for label in values})
+        drawn = _multinomial(len(union), replicates, seed, ())
+        position = {label: i for i, label in enumerate(union)}
+        counts = {arch: drawn[:, [position[label] for label in values]] for arch, values in own.items()}
+        return Plan(kind="bootstrap", labels=own, counts=counts, paired=len(own) > 1)
+    counts = {
+        arch: _multinomial(len(values), replicates, seed, (number,)) for number, (arch, values) in enumerate(own.items())
+    }
+    return Plan(kind="bootstrap", labels=own, counts=counts, paired=False)
+
+
+def jackknife_plan(labels: Mapping[str, Labels]) -> Plan:
+    """Leave each label of the union out once, in sorted order, from every architecture that has it."""
+    own = {arch: tuple(np.unique(values).tolist()) for arch, values in sorted(labels.items())}
+    union = sorted({label for values in own.values() for label in values})
+    counts = {
+        arch: np.array([[int(label != left_out) for label in values] for left_out in union], dtype=np.int16)
+        for arch, values in own.items()
+    }
+    return Plan(kind="jackknife", labels=own, counts=counts, paired=_paired(own) and len(own) > 1)
+
+
+def _paired(own: Mapping[str, tuple[str, ...]]) -> bool:
+    """Whether any label belongs to two architectures (one architecture is trivially its own pair)."""
+    every = [label for values in own.values() for label in values]
+    return len(own) == 1 or len(set(every)) < len(every)
+
+
+def _multinomial(size: int, replicates: int, seed: int, number: tuple[int, ...]) -> Counts:
+    counts = np.empty((replicates, size), dtype=np.int16)
+    share = np.full(size, 1.0 / size)
+    for i in range(replicates):
+        rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(i, *number))))
+        counts[i] = rng.multinomial(size, share)
+    return counts
