@@ -87,6 +87,16 @@ def remarks(columns: Mapping[str, NDArray[Any]], source: str) -> list[Note]:
                 message=f"{source}: column S, {first_rows(below)} below 0, kept",
             )
         )
+    if "source" in columns and np.any(columns["source"] == "simulated"):
+        count = int(np.sum(columns["source"] == "simulated"))
+        notes.append(
+            Note(
+                code="simulated",
+                severity="warning",
+                count=count,
+                message=f"{source}: {count} endpoints are simulated; they are not measurements",
+            )
+        )
     archs = [str(name) for name in np.unique(columns["arch"])]
     folded = [name.casefold() for name in archs]
     alike = [name for name in archs if folded.count(name.casefold()) > 1]

@@ -134,6 +134,7 @@ class FitResult:
             "law": self.surface.law.name,
             "formula": self.surface.law.formula,
             "coefficients": coefficients,
+            "held": {name: self.surface.coefficients[name] for name, value in coefficients.items() if value is None},
             "unidentified": dict(self.unidentified),
             "only_at": dict(self.only_at),
             "pinned": dict(self.pinned),
@@ -150,9 +151,9 @@ class FitResult:
 
     def summary(self) -> str:
         """Return the result as a few lines of text."""
-        from smelt_scaling.fitting.summary import fit_lines
+        from smelt_scaling.fitting.summary import fit_lines, note_lines
 
-        return "\n".join(fit_lines(self))
+        return "\n".join([*fit_lines([self]), *note_lines(self.notes)])
 
     def __repr__(self) -> str:
         values = ", ".join(f"{k}={v:.6g}" for k, v in self.surface.coefficients.items())

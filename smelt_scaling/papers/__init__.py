@@ -14,6 +14,7 @@ from importlib.resources import files
 from types import MappingProxyType
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smelt_scaling.errors import UsageError
 from smelt_scaling.laws import AdditiveLaw, Surface, get_law
@@ -41,6 +42,10 @@ class Paper:
         Published coefficients per architecture (or coefficient set).
     tables : Mapping[str, Table]
         Published tables by name, cells as printed.
+    window : Mapping[str, tuple[float, float]]
+        Column -> range of the fitted runs, as far as published.
+    sparsities : array or None
+        Sparsities at which the paper compares its architectures.
     """
 
     name: str
@@ -48,6 +53,8 @@ class Paper:
     source: str
     surfaces: Mapping[str, Surface]
     tables: Mapping[str, Table]
+    window: Mapping[str, tuple[float, float]]
+    sparsities: NDArray[np.float64] | None
 
 
 @cache
@@ -91,7 +98,21 @@ def load_paper(name: str) -> Paper:
         source=head["source"],
         surfaces=MappingProxyType(_surfaces(tables[head["coefficients"]])),
         tables=MappingProxyType(tables),
+        window=MappingProxyType(_window(tables)),
+        sparsities=_sparsities(tables),
     )
+
+
+def _window(tables: Mapping[str, Table]) -> dict[str, tuple[float, float]]:
+    if "recipe" not in tables:
+        return {}
+    stated = {row["quantity"]: row["value"] for row in tables["recipe"].records()}
+    return {"C": (parse_number(stated["window_low"]), parse_number(stated["window_high"]))}
+
+
+def _sparsities(tables: Mapping[str, Table]) -> NDArray[np.float64] | None:
+    stated = tables["ce_gain"].sparsities() if "ce_gain" in tables else {}
+    return np.array(list(stated.values())) if stated else None
 
 
 def _surfaces(table: Table) -> dict[str, Surface]:

@@ -1,0 +1,9 @@
+"""Analyses: every one takes a study or a paper and returns a tidy frame whose ``attrs`` hold notes and settings."""
+
+from __future__ import annotations
+
+from smelt_scaling.analyses.allocation import allocate
+from smelt_scaling.analyses.gain import ce_gain
+from smelt_scaling.analyses.prediction import predict
+
+__all__ = ["allocate", "ce_gain", "predict"]

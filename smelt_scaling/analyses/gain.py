@@ -1,0 +1,325 @@
+"""Compute-efficiency gain: how much compute the target saves at equal loss."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from smelt_scaling._json import finite_or_none
+from smelt_scaling.analyses.support import outside
+from smelt_scaling.analyses.turnover import turnover
+from smelt_scaling.analyses.view import IntervalKind, Side, View, ends, view_of
+from smelt_scaling.errors import Note, UsageError, merge_notes
+from smelt_scaling.formatting import format_percent, format_quantity
+from smelt_scaling.frontier import log_multiplier
+from smelt_scaling.papers import Paper
+from smelt_scaling.study import Study
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["ce_gain", "choose_pair"]
+
+Array = NDArray[np.float64]
+
+
+def ce_gain(
+    study: Study | Paper,
+    budgets: ArrayLike,
+    *,
+    target: str | None = None,
+    reference: str | None = None,
+    sparsities: ArrayLike | None = None,
+    level: float = 0.95,
+    interval: IntervalKind = "percentile",
+) -> pd.DataFrame:
+    """Tabulate the compute that the target saves relative to the reference.
+
+    At a target budget C the target's frontier reaches a loss L*; the reference's frontier reaches it at C_ref. The gain is
+    1 - C/C_ref and the multiplier C_ref/C. Both architectures are evaluated at the same sparsity.
+
+    Parameters
+    ----------
+    study : Study or Paper
+        Fitted or published surfaces.
+    budgets : array-like
+        Training FLOPs of the target.
+    target, reference : str, optional
+        Architectures. With exactly two, the first by case-folded name is the reference unless named.
+    sparsities : array-like, optional
+        By default the median of each sparsity tier over cells.
+    level : float
+        Nominal coverage of the interval.
+    interval : {"percentile", "jackknife-t"}
+        Order statistics of the bootstrap draws, or a t interval of leave-one-label-out fits.
+
+    Returns
+    -------
+    DataFrame
+        One row per budget and sparsity: ``target, reference, budget, sparsity, gain, gain_lo, gain_hi, multiplier,
+        multiplier_lo, multiplier_hi, reference_budget, loss, unreachable, hi_unreachable, extrapolated, support,
+        unreachable_draws, draws, gain_positive_share``. Gains are fractions. ``.attrs`` holds ``notes``, ``turnover`` and
+        ``settings``.
+
+    Raises
+    ------
+    UsageError
+        If an architecture, budget, sparsity or level is invalid.
+    FrontierError
+        If a surface is not identified or not certified.
+
+    Examples
+    --------
+    >>> from smelt_scaling.papers import load_paper
+    >>> table = ce_gain(load_paper("smelt"), [1e20, 1e21], target="smelt", reference="baseline")
+    >>> table["gain"].round(5).tolist()
+    [0.09908, 0.07815, 0.06728, 0.17996, 0.15799, 0.14646]
+    """
+    import pandas as pd
+
+    view = view_of(study)
+    target, reference, notes = choose_pair(view, target, reference)
+    pair = (view.side(target), view.side(reference))
+    view.require_frontier(pair)
+    grid = view.sparsity_grid(sparsities, pair)
+    budget = np.atleast_1d(np.asarray(budgets, dtype=np.float64))
+    frontiers = [view.frontier(side.surface) for side in pair]
+    replicates = [side.replicates(interval) for side in pair]
+    drawn = None if any(r is None for r in replicates) else [view.frontier(r.surface) for r in replicates if r is not None]
+    certified = np.logical_and(*(r.certified for r in replicates)) if drawn else np.empty(0, dtype=bool)  # type: ignore[union-attr]
+
+    rows: list[dict[str, Any]] = []
+    moved = 0.0
+    log_budget = np.log(_positive(budget))
+    for sparsity in grid:
+        loss = frontiers[0].loss(budget, sparsity)
+        m = log_multiplier(*frontiers, log_budget, sparsity)
+        m_drawn = None if drawn is None else log_multiplier(*drawn, log_budget, sparsity)
+        found = ends(m, m_drawn, interval, level)
+        if m_drawn is not None and found is not None and not certified.all():
+            without = ends(m, m_drawn[certified], interval, level)
+            moved = max(moved, _largest_move(found, without))
+        for j, value in enumerate(budget):
+            pair_ends = None if found is None else (float(found[0][j]), float(found[1][j]))
+            row = _row(view, pair, float(value), sparsity, float(loss[j]), float(m[j]), pair_ends)
+            if m_drawn is not None and interval == "percentile":
+                row |= {
+                    "unreachable_draws": int(np.isinf(m_drawn[:, j]).sum()),
+                    "gain_positive_share": float((m_drawn[:, j] > 0).mean()),
+                }
+            row["draws"] = 0 if m_drawn is None else len(m_drawn)
+            rows.append(row)
+    rows.sort(key=lambda row: budget.tolist().index(row["budget"]))
+    frame = pd.DataFrame(rows, columns=list(_COLUMNS))
+    turning = [turnover(*frontiers, sparsity) for sparsity in grid]
+    notes += _notes(view, rows, pair, turning, interval, drawn is None, int((~certified).sum()), moved)
+    frame.attrs = {
+        "notes": merge_notes(view.notes, notes),
+        "turnover": turning,
+        "settings": {
+            "law": view.law.name,
+            "formula": view.law.formula,
+            "target": target,
+            "reference": reference,
+            "level": level,
+            "interval": interval,
+            "flops_per_param": view.flops_per_param,
+        },
+    }
+    return frame
+
+
+_COLUMNS = (
+    "target",
+    "reference",
+    "budget",
+    "sparsity",
+    "gain",
+    "gain_lo",
+    "gain_hi",
+    "multiplier",
+    "multiplier_lo",
+    "multiplier_hi",
+    "reference_budget",
+    "loss",
+    "unreachable",
+    "hi_unreachable",
+    "extrapolated",
+    "support",
+    "unreachable_draws",
+    "draws",
+    "gain_positive_share",
+)
+
+
+def choose_pair(view: View, target: str | None, reference: str | None) -> tuple[str, str, list[Note]]:
+    """Settle which architecture is compared with which.
+
+    Raises
+    ------
+    UsageError
+        If there is but one architecture, or more than two and either is unnamed, or both are the same.
+    """
+    names = sorted(view.sides, key=lambda name: (name.casefold(), name))
+    notes: list[Note] = []
+    if len(names) < 2:
+        raise UsageError(f"one architecture ({names[0]}): a gain compares two; fit a table that holds both")
+    if target is None or reference is None:
+        if len(names) > 2:
+            raise UsageError(f"{len(names)} architectures ({', '.join(names)}): name both --target and --reference")
+        if target is None and reference is None:
+            reference, target = names
+            notes.append(
+                Note(
+                    code="default_reference",
+                    severity="info",
+                    message=f"reference is {reference}, the first by name; the other way round: --reference {target} --target {reference}",
+                )
+            )
+        else:
+            known = view.side(target if target is not None else str(reference)).arch
+            other = next(name for name in names if name != known)
+            target, reference = (target, other) if target is not None else (other, reference)
+    if target == reference:
+        raise UsageError(f"target and reference are both {target}: name two architectures")
+    return str(target), str(reference), notes
+
+
+def _row(
+    view: View, pair: tuple[Side, Side], budget: float, sparsity: float | None, loss: float, m: float, found: tuple[float, float] | None
+) -> dict[str, Any]:
+    target, reference = pair
+    lo, hi = found if found is not None else (None, None)
+    reference_budget = budget * float(np.exp(m)) if np.isfinite(m) else None
+    support = _support(view, target, budget, sparsity)
+    if reference_budget is not None:
+        support += _support(view, reference, reference_budget, sparsity)
+    return {
+        "target": target.arch,
+        "reference": reference.arch,
+        "budget": budget,
+        "sparsity": sparsity,
+        "gain": _gain(m),
+        "gain_lo": _gain(lo),
+        "gain_hi": _gain(hi),
+        "multiplier": _multiplier(m),
+        "multiplier_lo": _multiplier(lo),
+        "multiplier_hi": _multiplier(hi),
+        "reference_budget": reference_budget,
+        "loss": loss,
+        "unreachable": bool(np.isinf(m)),
+        "hi_unreachable": hi is not None and bool(np.isinf(hi)),
+        "extrapolated": bool(support),
+        "support": support,
+        "unreachable_draws": 0,
+        "draws": 0,
+        "gain_positive_share": None,
+    }
+
+
+def _gain(m: float | None) -> float | None:
+    return None if m is None or not np.isfinite(m) else float(-np.expm1(-m) + 0.0)  # + 0.0 turns -0.0 into 0.0
+
+
+def _multiplier(m: float | None) -> float | None:
+    return None if m is None or not np.isfinite(m) else finite_or_none(float(np.exp(m)))
+
+
+def _support(view: View, side: Side, budget: float, sparsity: float | None) -> list[dict[str, Any]]:
+    frontier = view.frontier(side.surface)
+    if not frontier.allocates:
+        return outside(side.window, arch=side.arch, C=budget)
+    best = frontier.allocate(budget, sparsity)
+    flops, tokens = float(best.flops_per_token), float(best.tokens)
+    return outside(
+        side.window, arch=side.arch, F=flops, D=tokens, C=budget, S=sparsity, TPP=tokens * view.flops_per_param / flops
+    )
+
+
+def _largest_move(found: tuple[Array, Array], without: tuple[Array, Array] | None) -> float:
+    if without is None:
+        return float("inf")
+    before, after = np.concatenate(found), np.concatenate(without)
+    with np.errstate(invalid="ignore"):
+        change = np.abs(np.expm1(-before) - np.expm1(-after))
+    return float(np.nanmax(np.where(before == after, 0.0, change)))
+
+
+def _notes(
+    view: View,
+    rows: Sequence[dict[str, Any]],
+    pair: tuple[Side, Side],
+    turning: Sequence[dict[str, Any]],
+    interval: IntervalKind,
+    no_draws: bool,
+    uncertified: int,
+    moved: float,
+) -> list[Note]:
+    notes: list[Note] = []
+    if no_draws:
+        notes.append(Note(code="no_interval", severity="warning", message=f"no {interval} interval: {view.no_draws or 'the study holds no such replicates'}"))
+    else:
+        notes.append(Note(code="sampling_only", severity="info", message="intervals hold the sampling of cells under this law only"))
+        if all(row["gain_lo"] is None and not row["hi_unreachable"] for row in rows):
+            notes.append(Note(code="no_interval", severity="warning", message=f"no {interval} interval: too few draws for this level, or a replicate is unreachable"))
+    if uncertified:
+        notes.append(
+            Note(
+                code="uncertified_draws",
+                severity="warning",
+                count=uncertified,
+                message=f"{uncertified} replicates are not certified; without them no interval end moves by more than {100 * moved:.2g} points",
+            )
+        )
+    beyond = [row for row in rows if row["extrapolated"]]
+    if beyond:
+        notes.append(
+            Note(code="extrapolated", severity="warning", count=len(beyond), message=f"{len(beyond)} of {len(rows)} rows lie outside the support of the runs; see support")
+        )
+    notes += _design_notes(rows, pair)
+    unreachable = [row for row in rows if row["unreachable"]]
+    if unreachable:
+        notes.append(
+            Note(
+                code="unreachable",
+                severity="warning",
+                count=len(unreachable),
+                message=f"{pair[1].arch} never reaches the loss of {pair[0].arch} in {len(unreachable)} rows: no finite gain",
+            )
+        )
+    for turn in turning:
+        where = "" if turn["sparsity"] is None else f"S = {turn['sparsity']:.4g}: "
+        crossings = ", ".join(format_quantity(c) for c in turn["zero_crossings"])
+        peak = "" if turn["peak_budget"] is None else f"the gain peaks at {format_percent(turn['peak_gain'])} near {format_quantity(turn['peak_budget'])} FLOPs"
+        zero = f"changes sign at {crossings} FLOPs" if crossings else ""
+        if peak or zero:
+            message = where + " and ".join(part for part in (peak, zero if peak else f"the gain {zero}" if zero else "") if part)
+            notes.append(Note(code="turnover", severity="info", message=message))
+    return notes
+
+
+def _design_notes(rows: Sequence[dict[str, Any]], pair: tuple[Side, Side]) -> list[Note]:
+    """Say it plainly when every optimum lies beyond the tokens per parameter that were run."""
+    notes = []
+    for side in pair:
+        off = [row for row in rows if any(s["code"] == "out_TPP" and s["arch"] == side.arch for s in row["support"])]
+        if off and len(off) == len(rows):
+            low, high = side.window["TPP"]
+            notes.append(
+                Note(
+                    code="frontier_outside_design",
+                    severity="warning",
+                    count=len(off),
+                    message=f"{side.arch}: the frontier lies outside the design, whose runs have {low:.3g} to {high:.3g} tokens per dense parameter, in every row",
+                )
+            )
+    return notes
+
+
+def _positive(budget: Array) -> Array:
+    if not np.all((budget > 0) & np.isfinite(budget)):
+        raise UsageError(f"budget {budget.tolist()}: training FLOPs must be positive and finite, such as 1e21")
+    return budget

@@ -1,0 +1,131 @@
+"""Predicted loss of runs that were not made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from smelt_scaling.analyses.support import outside
+from smelt_scaling.analyses.view import IntervalKind, View, ends, view_of
+from smelt_scaling.errors import FrontierError, Note, UsageError, merge_notes
+from smelt_scaling.papers import Paper
+from smelt_scaling.study import Study
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["predict"]
+
+
+def predict(
+    study: Study | Paper,
+    points: Mapping[str, ArrayLike],
+    *,
+    archs: tuple[str, ...] | None = None,
+    level: float = 0.95,
+    interval: IntervalKind = "percentile",
+) -> pd.DataFrame:
+    """Tabulate the loss each surface predicts at given columns.
+
+    The interval is that of the surface (the mean of runs like these), not of a single new run.
+
+    Parameters
+    ----------
+    study : Study or Paper
+        Fitted or published surfaces.
+    points : mapping of column to array-like
+        The law's columns, such as ``{"F": 1e9, "D": 2e11, "S": 0.947}``; they broadcast.
+    archs : tuple of str, optional
+        Architectures; all by default.
+    level, interval
+        As in `ce_gain`.
+
+    Returns
+    -------
+    DataFrame
+        One row per architecture and point: ``arch``, the columns, ``loss, loss_lo, loss_hi, extrapolated, support, draws``.
+
+    Raises
+    ------
+    UsageError
+        If a column of the law is missing or one it does not hold is given.
+
+    Examples
+    --------
+    >>> from smelt_scaling.papers import load_paper
+    >>> table = predict(load_paper("smelt"), {"F": 1e10, "D": 1e11, "S": 0.947})
+    >>> table["loss"].round(4).tolist()
+    [1.7268, 1.7163]
+    """
+    import pandas as pd
+
+    view = view_of(study)
+    sides = tuple(view.side(arch) for arch in (archs or tuple(view.sides)))
+    extra = [name for name in points if name not in view.law.columns]
+    missing = [name for name in view.law.columns if name not in points]
+    if extra or missing:
+        raise UsageError(f"law {view.law.name}: a prediction needs {', '.join(view.law.columns)}; missing {missing or 'none'}, not in the law {extra or 'none'}")
+    arrays = np.broadcast_arrays(*(np.atleast_1d(np.asarray(points[name], dtype=np.float64)) for name in view.law.columns))
+    columns = dict(zip(view.law.columns, (array.ravel() for array in arrays), strict=True))
+    for name, values in columns.items():
+        if not np.all(np.isfinite(values)) or (name != "S" and not np.all(values > 0)) or (name == "S" and not np.all(values < 1)):
+            raise UsageError(f"column {name}: {values.tolist()} must be positive and finite (S below 1)")
+    rows: list[dict[str, Any]] = []
+    for side in sides:
+        _check_identified(view, side.unidentified, side.arch)
+        if "S" in columns:
+            view.sparsity_grid(columns["S"], (side,))
+        replicates = side.replicates(interval)
+        loss = side.surface.loss(**columns)
+        found = ends(loss, None if replicates is None else replicates.surface.loss(**columns), interval, level)
+        for j in range(len(loss)):
+            values = {name: float(array[j]) for name, array in columns.items()}
+            support = outside(side.window, arch=side.arch, **_coordinates(values, view.flops_per_param))
+            rows.append(
+                {
+                    "arch": side.arch,
+                    **values,
+                    "loss": float(loss[j]),
+                    "loss_lo": None if found is None else float(found[0][j]),
+                    "loss_hi": None if found is None else float(found[1][j]),
+                    "extrapolated": bool(support),
+                    "support": support,
+                    "draws": 0 if replicates is None else len(replicates),
+                }
+            )
+    frame = pd.DataFrame(rows)
+    notes: list[Note] = []
+    if frame["loss_lo"].isna().all():
+        notes.append(Note(code="no_interval", severity="warning", message=f"no {interval} interval: {view.no_draws or 'too few draws for this level'}"))
+    beyond = int(frame["extrapolated"].sum())
+    if beyond:
+        notes.append(Note(code="extrapolated", severity="warning", count=beyond, message=f"{beyond} of {len(rows)} rows lie outside the support of the runs; see support"))
+    frame.attrs = {
+        "notes": merge_notes(view.notes, notes),
+        "settings": {"law": view.law.name, "formula": view.law.formula, "level": level, "interval": interval, "flops_per_param": view.flops_per_param},
+    }
+    return frame
+
+
+def _check_identified(view: View, unidentified: Mapping[str, str], arch: str) -> None:
+    """A dropped term makes predictions at other values of its column meaningless; a fixed S is checked by the grid."""
+    hidden = [name for name in unidentified if name in view.law.amplitudes]
+    if hidden:
+        raise FrontierError(f"{arch}: no prediction, because {', '.join(hidden)} not identified ({unidentified[hidden[0]]})")
+
+
+def _coordinates(values: Mapping[str, float], flops_per_param: float) -> dict[str, float | None]:
+    size = values.get("F", values.get("N", values.get("N_act")))
+    flops = size if "F" in values or size is None else size * flops_per_param
+    tokens = values.get("D")
+    both = flops is not None and tokens is not None
+    return {
+        "F": flops,
+        "D": tokens,
+        "C": flops * tokens if flops is not None and tokens is not None else values.get("C"),
+        "S": values.get("S"),
+        "TPP": tokens * flops_per_param / flops if both and flops is not None and tokens is not None else None,
+    }

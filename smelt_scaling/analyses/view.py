@@ -1,0 +1,212 @@
+"""One view of fitted, resampled and published surfaces, so that every analysis runs on any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from smelt_scaling.endpoints import TIER_GAP, default_sparsities
+from smelt_scaling.errors import FrontierError, Note, UsageError
+from smelt_scaling.frontier import Frontier
+from smelt_scaling.laws import AdditiveLaw, Surface
+from smelt_scaling.papers import Paper
+from smelt_scaling.resampling import Draws, jackknife_t_interval, percentile_interval
+from smelt_scaling.study import Study
+
+__all__ = ["INTERVALS", "IntervalKind", "Side", "View", "ends", "view_of"]
+
+Array = NDArray[np.float64]
+IntervalKind = Literal["percentile", "jackknife-t"]
+INTERVALS = ("percentile", "jackknife-t")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Side:
+    """One architecture as an analysis sees it.
+
+    Parameters
+    ----------
+    arch : str
+        Its name.
+    surface : Surface
+        Point coefficients.
+    draws, jackknife : Draws or None
+        Replicates.
+    window : mapping
+        Column -> (smallest, largest); empty if unknown.
+    unidentified, only_at : mapping
+        As in `FitResult`.
+    certified : bool
+        Whether the point fit is certified; published surfaces count as such.
+    """
+
+    arch: str
+    surface: Surface
+    draws: Draws | None
+    jackknife: Draws | None
+    window: Mapping[str, tuple[float, float]]
+    unidentified: Mapping[str, str]
+    only_at: Mapping[str, float]
+    certified: bool
+
+    def replicates(self, kind: IntervalKind) -> Draws | None:
+        """Return the draws behind an interval."""
+        return self.draws if kind == "percentile" else self.jackknife
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class View:
+    """Everything an analysis needs of a study or a paper.
+
+    Parameters
+    ----------
+    law : AdditiveLaw
+        The law.
+    sides : mapping of str to Side
+        Architectures, sorted.
+    sparsities : array or None
+        Default sparsities; None for laws without S.
+    flops_per_param : float
+        F = flops_per_param * N.
+    no_draws : str
+        Why there is no bootstrap interval; empty if there is one.
+    notes : tuple of Note
+        Caveats that stay with every result.
+    """
+
+    law: AdditiveLaw
+    sides: Mapping[str, Side]
+    sparsities: Array | None
+    flops_per_param: float
+    no_draws: str
+    notes: tuple[Note, ...]
+
+    def side(self, arch: str) -> Side:
+        """Return one architecture."""
+        if arch not in self.sides:
+            raise UsageError(f"architecture {arch!r} is not there; choose from {', '.join(self.sides)}")
+        return self.sides[arch]
+
+    def frontier(self, surface: Surface) -> Frontier:
+        """Return the frontier of a surface of this view."""
+        return Frontier(surface, flops_per_param=self.flops_per_param)
+
+    def sparsity_grid(self, sparsities: ArrayLike | None, sides: tuple[Side, ...]) -> list[float | None]:
+        """Return the sparsities to evaluate: ``[None]`` for laws without S.
+
+        Raises
+        ------
+        UsageError
+            If a sparsity is not in [0, 1), or the law has no S.
+        FrontierError
+            If b is not identified and the sparsity is not the one the surface was fitted at.
+        """
+        if "S" not in self.law.columns:
+            if sparsities is not None and np.size(sparsities):
+                raise UsageError(f"law {self.law.name}: it holds no S, so --sparsity says nothing; leave it out")
+            return [None]
+        given = self.sparsities if sparsities is None or np.size(sparsities) == 0 else np.atleast_1d(np.asarray(sparsities, dtype=np.float64))
+        if given is None or not len(given):
+            given = np.zeros(1)
+        if not np.all((given > -0.05) & (given < 1)):
+            raise UsageError(f"sparsity {given.tolist()}: a fraction in [0, 1) is needed, such as 0.95")
+        for side in sides:
+            at = side.only_at.get("S")
+            far = [] if at is None else [s for s in given if abs(np.log1p(-s) - np.log1p(-at)) > TIER_GAP]
+            if far:
+                raise FrontierError(
+                    f"{side.arch}: b is not identified, so its surface holds at S = {at:.4g} only, not at {far[0]:.4g}; "
+                    "add a second sparsity tier, or pin b"
+                )
+        return [float(s) for s in given]
+
+    def require_frontier(self, sides: tuple[Side, ...]) -> None:
+        """Refuse a frontier quantity of an unidentified or uncertified fit.
+
+        Raises
+        ------
+        FrontierError
+            With the parameters and the reason.
+        """
+        for side in sides:
+            hidden = {name: why for name, why in side.unidentified.items() if name not in self.law.exponents or not side.only_at}
+            if hidden:
+                name, why = next(iter(hidden.items()))
+                raise FrontierError(
+                    f"{side.arch}: no frontier, because {', '.join(hidden)} not identified ({name}: {why}); "
+                    "add endpoints at another level, or hold a parameter with --pin"
+                )
+            if not side.certified:
+                raise FrontierError(f"{side.arch}: no frontier, because the fit is not certified; try --starts thorough")
+
+
+def view_of(source: Study | Paper | View) -> View:
+    """Return the view of a study or a published paper."""
+    if isinstance(source, View):
+        return source
+    if isinstance(source, Paper):
+        return _paper_view(source)
+    sides = {
+        arch: Side(
+            arch=arch,
+            surface=fit.surface,
+            draws=source.draws[arch] if source.draws else None,
+            jackknife=source.jackknife[arch] if source.jackknife else None,
+            window=fit.window,
+            unidentified=fit.unidentified,
+            only_at=fit.only_at,
+            certified=fit.certificate.certified,
+        )
+        for arch, fit in source.fits.items()
+    }
+    refused = any(fit.intervals_refused for fit in source.fits.values())
+    return View(
+        law=source.law,
+        sides=sides,
+        sparsities=default_sparsities(source.endpoints) if "S" in source.law.columns else None,
+        flops_per_param=source.settings.flops_per_param,
+        no_draws="the design is too ill-conditioned for any interval" if refused else source.bootstrap.reason,
+        notes=tuple(note for note in source.all_notes if note.severity == "warning" or note.code == "flops_per_param"),
+    )
+
+
+def _paper_view(paper: Paper) -> View:
+    laws = {surface.law.name: surface.law for surface in paper.surfaces.values()}
+    if len(laws) != 1:
+        raise UsageError(f"paper {paper.name}: its surfaces follow different laws ({', '.join(laws)})")
+    (law,) = laws.values()
+    sides = {
+        arch: Side(
+            arch=arch, surface=surface, draws=None, jackknife=None, window=paper.window, unidentified={}, only_at={}, certified=True
+        )
+        for arch, surface in sorted(paper.surfaces.items())
+    }
+    return View(
+        law=law,
+        sides=sides,
+        sparsities=paper.sparsities if "S" in law.columns else None,
+        flops_per_param=6.0,
+        no_draws="published coefficients come without draws",
+        notes=(),
+    )
+
+
+def ends(point: Array, drawn: Array | None, kind: IntervalKind, level: float) -> tuple[Array, Array] | None:
+    """Return interval ends of a quantity; ``drawn`` has replicates along its first axis.
+
+    Raises
+    ------
+    UsageError
+        If the level is not in (0, 1) or the kind is unknown.
+    """
+    if not 0 < level < 1:
+        raise UsageError(f"level {level}: must lie between 0 and 1, such as 0.95")
+    if kind not in INTERVALS:
+        raise UsageError(f"interval {kind!r} is unknown; choose from {', '.join(INTERVALS)}")
+    if drawn is None:
+        return None
+    return percentile_interval(drawn, level) if kind == "percentile" else jackknife_t_interval(point, drawn, level)

@@ -1,0 +1,100 @@
+"""A fit as text: one column per architecture, one line per quantity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+
+from smelt_scaling.errors import Note
+from smelt_scaling.fitting.result import FitResult
+from smelt_scaling.formatting import format_interval, format_number, format_quantity
+
+__all__ = ["fit_lines", "note_lines"]
+
+Intervals = Mapping[str, Mapping[str, tuple[float, float]]]
+
+WIDTH = 80
+
+
+def fit_lines(fits: Sequence[FitResult], intervals: Intervals | None = None, extra: Mapping[str, Mapping[str, float]] | None = None) -> list[str]:
+    """Return the lines of a table of fits.
+
+    Parameters
+    ----------
+    fits : sequence of FitResult
+        Fits of one law.
+    intervals : mapping, optional
+        Architecture -> quantity -> (lo, hi).
+    extra : mapping, optional
+        Quantity -> architecture -> value: rows to add below the coefficients, such as gamma.
+    """
+    law = fits[0].surface.law
+    rows: list[tuple[str, list[str]]] = [("", [fit.arch for fit in fits])]
+    for name in law.parameters:
+        rows.append((name, [_coefficient(fit, name, (intervals or {}).get(fit.arch, {}).get(name)) for fit in fits]))
+    for name, values in (extra or {}).items():
+        rows.append((name, [_with_interval(values[f.arch], (intervals or {}).get(f.arch, {}).get(name)) for f in fits]))
+    rows += [
+        ("rmse", [f"{format_number(fit.rmse, 3)} nats/token" for fit in fits]),
+        ("endpoints", [f"{fit.n} in {fit.n_cells} labels" for fit in fits]),
+        ("certificate", [_certificate(fit) for fit in fits]),
+        ("condition", [format_number(fit.certificate.condition, 2) for fit in fits]),
+    ]
+    for name, unit in (("C", "FLOPs"), ("F", "FLOPs/token"), ("D", "tokens")):
+        if all(name in fit.window for fit in fits):
+            rows.append((f"window {name}", [_window(fit.window[name], unit) for fit in fits]))
+    return _layout(rows)
+
+
+def note_lines(notes: Sequence[Note]) -> list[str]:
+    """Return notes as wrapped lines, warnings marked."""
+    import textwrap
+
+    lines: list[str] = []
+    for note in notes:
+        mark = "warning" if note.severity == "warning" else "note"
+        lines += textwrap.wrap(f"{mark} [{note.code}] {note.message}", WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+    return lines
+
+
+def _coefficient(fit: FitResult, name: str, interval: tuple[float, float] | None) -> str:
+    if name in fit.unidentified and name != fit.surface.law.floor:
+        return "not identified"
+    value = fit.surface.coefficients[name]
+    if name in fit.pinned:
+        return f"{format_number(value)} (held)"
+    if name in fit.certificate.at_bounds:
+        return f"{format_number(value)} (at bound)"
+    return _with_interval(value, interval)
+
+
+def _with_interval(value: float, interval: tuple[float, float] | None) -> str:
+    shown = format_number(value)
+    return shown if interval is None else f"{shown} {format_interval(*interval, 'number', digits=3)}"
+
+
+def _certificate(fit: FitResult) -> str:
+    certificate = fit.certificate
+    status = certificate.status.name.lower().replace("_", " ")
+    return f"{status}, {certificate.starts_agreeing}/{certificate.starts} starts"
+
+
+def _window(bounds: tuple[float, float], unit: str) -> str:
+    return f"{format_quantity(bounds[0])} to {format_quantity(bounds[1])} {unit}"
+
+
+def _layout(rows: list[tuple[str, list[str]]]) -> list[str]:
+    """Architectures side by side where they fit in `WIDTH`, one below the other otherwise."""
+    head = max(len(name) for name, _ in rows) + 2
+    widths = [max(len(cells[j]) for _, cells in rows) + 3 for j in range(len(rows[0][1]))]
+    groups: list[list[int]] = [[]]
+    for j, width in enumerate(widths):
+        if groups[-1] and head + sum(widths[k] for k in groups[-1]) + width > WIDTH:
+            groups.append([])
+        groups[-1].append(j)
+    lines: list[str] = []
+    for number, group in enumerate(groups):
+        lines += [""] * (number > 0)
+        for name, cells in rows:
+            lines.append((name.ljust(head) + "".join(cells[j].ljust(widths[j]) for j in group)).rstrip())
+    return lines

@@ -1,0 +1,70 @@
+"""The one-screen summary that ends a fit."""
+
+from __future__ import annotations
+
+from smelt_scaling.errors import FrontierError
+from smelt_scaling.fitting.summary import fit_lines, note_lines
+from smelt_scaling.frontier import Frontier
+from smelt_scaling.laws import Surface
+from smelt_scaling.resampling import percentile_interval
+from smelt_scaling.study.model import Study
+
+__all__ = ["summary_lines"]
+
+
+def summary_lines(study: Study, *, level: float = 0.95) -> list[str]:
+    """Return the summary: coefficients with intervals, gamma, certificate, window, resampling, notes."""
+    lines = [f"law {study.law.name}: {study.law.formula}" if study.law.name != study.law.formula else f"law {study.law.formula}"]
+    if study.bootstrap.status == "refused":
+        lines.insert(0, f"NO BOOTSTRAP INTERVALS: {study.bootstrap.reason}")
+    lines.append("")
+    intervals: dict[str, dict[str, tuple[float, float]]] = {}
+    gamma: dict[str, float] = {}
+    for arch, fit in study.fits.items():
+        point = _gamma(fit.surface)
+        if point is not None and not fit.unidentified:
+            gamma[arch] = point
+        if study.draws is not None:
+            draws = study.draws[arch].surface
+            intervals[arch] = _ends(study, arch, draws, level)
+    extra = {"gamma": gamma} if len(gamma) == len(study.fits) else {}
+    lines += fit_lines(list(study.fits.values()), intervals, extra)
+    lines += ["", _resampling_line(study, level)]
+    notes = study.all_notes
+    if notes:
+        lines += ["", *note_lines(notes)]
+    return lines
+
+
+def _ends(study: Study, arch: str, draws: Surface, level: float) -> dict[str, tuple[float, float]]:
+    quantities = {name: draws[name] for name in study.law.parameters if name not in study.fits[arch].pinned}
+    try:
+        quantities["gamma"] = Frontier(draws).exponent
+    except FrontierError:
+        pass
+    result = {}
+    for name, values in quantities.items():
+        ends = percentile_interval(values, level)
+        if ends is not None:
+            result[name] = (float(ends[0]), float(ends[1]))
+    return result
+
+
+def _gamma(surface: Surface) -> float | None:
+    try:
+        return float(Frontier(surface).exponent)
+    except FrontierError:
+        return None
+
+
+def _resampling_line(study: Study, level: float) -> str:
+    bootstrap = study.bootstrap
+    if study.draws is None:
+        return f"bootstrap: {bootstrap.status} ({bootstrap.reason})"
+    share = bootstrap.certified_share or 0.0
+    pairing = "paired" if bootstrap.paired else "unpaired" if len(study.fits) > 1 else "one architecture"
+    labels = len({label for draws in study.draws.values() for label in draws.labels})
+    return (
+        f"{level:.0%} percentile intervals: {bootstrap.replicates} resamples of {labels} {bootstrap.unit} labels, {pairing}, "
+        f"seed {bootstrap.seed}; {share:.2%} of refits certified"
+    )
