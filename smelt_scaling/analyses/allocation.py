@@ -78,32 +78,74 @@ def allocate(
         for value in budget:
             for sparsity in grid:
                 point = _quantities(view.frontier(side.surface), value, sparsity, view.flops_per_param)
-                drawn = None if replicates is None else _quantities(view.frontier(replicates.surface), value, sparsity, view.flops_per_param)
+                drawn = (
+                    None
+                    if replicates is None
+                    else _quantities(view.frontier(replicates.surface), value, sparsity, view.flops_per_param)
+                )
                 row: dict[str, Any] = {"arch": side.arch, "budget": float(value), "sparsity": sparsity}
                 for name in QUANTITIES:
                     row[name] = float(point[name])
                     # positive quantities that span decades get their t interval on the logarithm
-                    found = ends(np.log(point[name]), None if drawn is None else np.log(drawn[name]), interval, level)
-                    row[f"{name}_lo"], row[f"{name}_hi"] = (None, None) if found is None else (float(np.exp(found[0])), float(np.exp(found[1])))
+                    found = ends(
+                        np.log(point[name]), None if drawn is None else np.log(drawn[name]), interval, level
+                    )
+                    row[f"{name}_lo"], row[f"{name}_hi"] = (
+                        (None, None) if found is None else (float(np.exp(found[0])), float(np.exp(found[1])))
+                    )
                 support = outside(
-                    side.window, arch=side.arch, F=row["flops_per_token"], D=row["tokens"], C=float(value), S=sparsity, TPP=row["tokens_per_param"]
+                    side.window,
+                    arch=side.arch,
+                    F=row["flops_per_token"],
+                    D=row["tokens"],
+                    C=float(value),
+                    S=sparsity,
+                    TPP=row["tokens_per_param"],
                 )
-                rows.append(row | {"extrapolated": bool(support), "support": support, "draws": 0 if replicates is None else len(replicates)})
+                rows.append(
+                    row
+                    | {
+                        "extrapolated": bool(support),
+                        "support": support,
+                        "draws": 0 if replicates is None else len(replicates),
+                    }
+                )
     frame = pd.DataFrame(rows)
     beyond = int(frame["extrapolated"].sum())
     notes: list[Note] = []
     if without_draws:
-        notes.append(Note(code="no_interval", severity="warning", message=f"no {interval} interval: {view.no_draws or 'the study holds no such replicates'}"))
+        notes.append(
+            Note(
+                code="no_interval",
+                severity="warning",
+                message=f"no {interval} interval: {view.no_draws or 'the study holds no such replicates'}",
+            )
+        )
     if beyond:
-        notes.append(Note(code="extrapolated", severity="warning", count=beyond, message=f"{beyond} of {len(rows)} rows lie outside the support of the runs; see support"))
+        notes.append(
+            Note(
+                code="extrapolated",
+                severity="warning",
+                count=beyond,
+                message=f"{beyond} of {len(rows)} rows lie outside the support of the runs; see support",
+            )
+        )
     frame.attrs = {
         "notes": merge_notes(view.notes, notes),
-        "settings": {"law": view.law.name, "formula": view.law.formula, "level": level, "interval": interval, "flops_per_param": view.flops_per_param},
+        "settings": {
+            "law": view.law.name,
+            "formula": view.law.formula,
+            "level": level,
+            "interval": interval,
+            "flops_per_param": view.flops_per_param,
+        },
     }
     return frame
 
 
-def _quantities(frontier: Frontier, budget: float, sparsity: float | None, flops_per_param: float) -> dict[str, Array]:
+def _quantities(
+    frontier: Frontier, budget: float, sparsity: float | None, flops_per_param: float
+) -> dict[str, Array]:
     best = frontier.allocate(budget, sparsity)
     dense = best.flops_per_token / flops_per_param
     return {

@@ -88,7 +88,11 @@ def ce_gain(
     budget = np.atleast_1d(np.asarray(budgets, dtype=np.float64))
     frontiers = [view.frontier(side.surface) for side in pair]
     replicates = [side.replicates(interval) for side in pair]
-    drawn = None if any(r is None for r in replicates) else [view.frontier(r.surface) for r in replicates if r is not None]
+    drawn = (
+        None
+        if any(r is None for r in replicates)
+        else [view.frontier(r.surface) for r in replicates if r is not None]
+    )
     certified = np.logical_and(*(r.certified for r in replicates)) if drawn else np.empty(0, dtype=bool)  # type: ignore[union-attr]
 
     rows: list[dict[str, Any]] = []
@@ -169,7 +173,9 @@ def choose_pair(view: View, target: str | None, reference: str | None) -> tuple[
         raise UsageError(f"one architecture ({names[0]}): a gain compares two; fit a table that holds both")
     if target is None or reference is None:
         if len(names) > 2:
-            raise UsageError(f"{len(names)} architectures ({', '.join(names)}): name both --target and --reference")
+            raise UsageError(
+                f"{len(names)} architectures ({', '.join(names)}): name both --target and --reference"
+            )
         if target is None and reference is None:
             reference, target = names
             notes.append(
@@ -189,7 +195,13 @@ def choose_pair(view: View, target: str | None, reference: str | None) -> tuple[
 
 
 def _row(
-    view: View, pair: tuple[Side, Side], budget: float, sparsity: float | None, loss: float, m: float, found: tuple[float, float] | None
+    view: View,
+    pair: tuple[Side, Side],
+    budget: float,
+    sparsity: float | None,
+    loss: float,
+    m: float,
+    found: tuple[float, float] | None,
 ) -> dict[str, Any]:
     target, reference = pair
     lo, hi = found if found is not None else (None, None)
@@ -221,7 +233,9 @@ def _row(
 
 
 def _gain(m: float | None) -> float | None:
-    return None if m is None or not np.isfinite(m) else float(-np.expm1(-m) + 0.0)  # + 0.0 turns -0.0 into 0.0
+    return (
+        None if m is None or not np.isfinite(m) else float(-np.expm1(-m) + 0.0)
+    )  # + 0.0 turns -0.0 into 0.0
 
 
 def _multiplier(m: float | None) -> float | None:
@@ -235,7 +249,13 @@ def _support(view: View, side: Side, budget: float, sparsity: float | None) -> l
     best = frontier.allocate(budget, sparsity)
     flops, tokens = float(best.flops_per_token), float(best.tokens)
     return outside(
-        side.window, arch=side.arch, F=flops, D=tokens, C=budget, S=sparsity, TPP=tokens * view.flops_per_param / flops
+        side.window,
+        arch=side.arch,
+        F=flops,
+        D=tokens,
+        C=budget,
+        S=sparsity,
+        TPP=tokens * view.flops_per_param / flops,
     )
 
 
@@ -260,11 +280,29 @@ def _notes(
 ) -> list[Note]:
     notes: list[Note] = []
     if no_draws:
-        notes.append(Note(code="no_interval", severity="warning", message=f"no {interval} interval: {view.no_draws or 'the study holds no such replicates'}"))
+        notes.append(
+            Note(
+                code="no_interval",
+                severity="warning",
+                message=f"no {interval} interval: {view.no_draws or 'the study holds no such replicates'}",
+            )
+        )
     else:
-        notes.append(Note(code="sampling_only", severity="info", message="intervals hold the sampling of cells under this law only"))
+        notes.append(
+            Note(
+                code="sampling_only",
+                severity="info",
+                message="intervals hold the sampling of cells under this law only",
+            )
+        )
         if all(row["gain_lo"] is None and not row["hi_unreachable"] for row in rows):
-            notes.append(Note(code="no_interval", severity="warning", message=f"no {interval} interval: too few draws for this level, or a replicate is unreachable"))
+            notes.append(
+                Note(
+                    code="no_interval",
+                    severity="warning",
+                    message=f"no {interval} interval: too few draws for this level, or a replicate is unreachable",
+                )
+            )
     if uncertified:
         notes.append(
             Note(
@@ -277,7 +315,12 @@ def _notes(
     beyond = [row for row in rows if row["extrapolated"]]
     if beyond:
         notes.append(
-            Note(code="extrapolated", severity="warning", count=len(beyond), message=f"{len(beyond)} of {len(rows)} rows lie outside the support of the runs; see support")
+            Note(
+                code="extrapolated",
+                severity="warning",
+                count=len(beyond),
+                message=f"{len(beyond)} of {len(rows)} rows lie outside the support of the runs; see support",
+            )
         )
     notes += _design_notes(rows, pair)
     unreachable = [row for row in rows if row["unreachable"]]
@@ -293,10 +336,16 @@ def _notes(
     for turn in turning:
         where = "" if turn["sparsity"] is None else f"S = {turn['sparsity']:.4g}: "
         crossings = ", ".join(format_quantity(c) for c in turn["zero_crossings"])
-        peak = "" if turn["peak_budget"] is None else f"the gain peaks at {format_percent(turn['peak_gain'])} near {format_quantity(turn['peak_budget'])} FLOPs"
+        peak = (
+            ""
+            if turn["peak_budget"] is None
+            else f"the gain peaks at {format_percent(turn['peak_gain'])} near {format_quantity(turn['peak_budget'])} FLOPs"
+        )
         zero = f"changes sign at {crossings} FLOPs" if crossings else ""
         if peak or zero:
-            message = where + " and ".join(part for part in (peak, zero if peak else f"the gain {zero}" if zero else "") if part)
+            message = where + " and ".join(
+                part for part in (peak, zero if peak else f"the gain {zero}" if zero else "") if part
+            )
             notes.append(Note(code="turnover", severity="info", message=message))
     return notes
 
@@ -305,7 +354,11 @@ def _design_notes(rows: Sequence[dict[str, Any]], pair: tuple[Side, Side]) -> li
     """Say it plainly when every optimum lies beyond the tokens per parameter that were run."""
     notes = []
     for side in pair:
-        off = [row for row in rows if any(s["code"] == "out_TPP" and s["arch"] == side.arch for s in row["support"])]
+        off = [
+            row
+            for row in rows
+            if any(s["code"] == "out_TPP" and s["arch"] == side.arch for s in row["support"])
+        ]
         if off and len(off) == len(rows):
             low, high = side.window["TPP"]
             notes.append(
@@ -321,5 +374,7 @@ def _design_notes(rows: Sequence[dict[str, Any]], pair: tuple[Side, Side]) -> li
 
 def _positive(budget: Array) -> Array:
     if not np.all((budget > 0) & np.isfinite(budget)):
-        raise UsageError(f"budget {budget.tolist()}: training FLOPs must be positive and finite, such as 1e21")
+        raise UsageError(
+            f"budget {budget.tolist()}: training FLOPs must be positive and finite, such as 1e21"
+        )
     return budget

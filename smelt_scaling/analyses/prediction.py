@@ -67,11 +67,19 @@ def predict(
     extra = [name for name in points if name not in view.law.columns]
     missing = [name for name in view.law.columns if name not in points]
     if extra or missing:
-        raise UsageError(f"law {view.law.name}: a prediction needs {', '.join(view.law.columns)}; missing {missing or 'none'}, not in the law {extra or 'none'}")
-    arrays = np.broadcast_arrays(*(np.atleast_1d(np.asarray(points[name], dtype=np.float64)) for name in view.law.columns))
+        raise UsageError(
+            f"law {view.law.name}: a prediction needs {', '.join(view.law.columns)}; missing {missing or 'none'}, not in the law {extra or 'none'}"
+        )
+    arrays = np.broadcast_arrays(
+        *(np.atleast_1d(np.asarray(points[name], dtype=np.float64)) for name in view.law.columns)
+    )
     columns = dict(zip(view.law.columns, (array.ravel() for array in arrays), strict=True))
     for name, values in columns.items():
-        if not np.all(np.isfinite(values)) or (name != "S" and not np.all(values > 0)) or (name == "S" and not np.all(values < 1)):
+        if (
+            not np.all(np.isfinite(values))
+            or (name != "S" and not np.all(values > 0))
+            or (name == "S" and not np.all(values < 1))
+        ):
             raise UsageError(f"column {name}: {values.tolist()} must be positive and finite (S below 1)")
     rows: list[dict[str, Any]] = []
     for side in sides:
@@ -80,7 +88,9 @@ def predict(
             view.sparsity_grid(columns["S"], (side,))
         replicates = side.replicates(interval)
         loss = side.surface.loss(**columns)
-        found = ends(loss, None if replicates is None else replicates.surface.loss(**columns), interval, level)
+        found = ends(
+            loss, None if replicates is None else replicates.surface.loss(**columns), interval, level
+        )
         for j in range(len(loss)):
             values = {name: float(array[j]) for name, array in columns.items()}
             support = outside(side.window, arch=side.arch, **_coordinates(values, view.flops_per_param))
@@ -99,13 +109,32 @@ def predict(
     frame = pd.DataFrame(rows)
     notes: list[Note] = []
     if frame["loss_lo"].isna().all():
-        notes.append(Note(code="no_interval", severity="warning", message=f"no {interval} interval: {view.no_draws or 'too few draws for this level'}"))
+        notes.append(
+            Note(
+                code="no_interval",
+                severity="warning",
+                message=f"no {interval} interval: {view.no_draws or 'too few draws for this level'}",
+            )
+        )
     beyond = int(frame["extrapolated"].sum())
     if beyond:
-        notes.append(Note(code="extrapolated", severity="warning", count=beyond, message=f"{beyond} of {len(rows)} rows lie outside the support of the runs; see support"))
+        notes.append(
+            Note(
+                code="extrapolated",
+                severity="warning",
+                count=beyond,
+                message=f"{beyond} of {len(rows)} rows lie outside the support of the runs; see support",
+            )
+        )
     frame.attrs = {
         "notes": merge_notes(view.notes, notes),
-        "settings": {"law": view.law.name, "formula": view.law.formula, "level": level, "interval": interval, "flops_per_param": view.flops_per_param},
+        "settings": {
+            "law": view.law.name,
+            "formula": view.law.formula,
+            "level": level,
+            "interval": interval,
+            "flops_per_param": view.flops_per_param,
+        },
     }
     return frame
 
@@ -114,7 +143,9 @@ def _check_identified(view: View, unidentified: Mapping[str, str], arch: str) ->
     """A dropped term makes predictions at other values of its column meaningless; a fixed S is checked by the grid."""
     hidden = [name for name in unidentified if name in view.law.amplitudes]
     if hidden:
-        raise FrontierError(f"{arch}: no prediction, because {', '.join(hidden)} not identified ({unidentified[hidden[0]]})")
+        raise FrontierError(
+            f"{arch}: no prediction, because {', '.join(hidden)} not identified ({unidentified[hidden[0]]})"
+        )
 
 
 def _coordinates(values: Mapping[str, float], flops_per_param: float) -> dict[str, float | None]:
@@ -127,5 +158,7 @@ def _coordinates(values: Mapping[str, float], flops_per_param: float) -> dict[st
         "D": tokens,
         "C": flops * tokens if flops is not None and tokens is not None else values.get("C"),
         "S": values.get("S"),
-        "TPP": tokens * flops_per_param / flops if both and flops is not None and tokens is not None else None,
+        "TPP": tokens * flops_per_param / flops
+        if both and flops is not None and tokens is not None
+        else None,
     }

@@ -45,7 +45,12 @@ def turnover(target: Frontier, reference: Frontier, sparsity: float | None) -> d
     if finite.all() and np.any(values != 0):
         top = int(np.argmax(values))
         if 0 < top < len(grid) - 1:
-            best = minimize_scalar(lambda x: -float(m(x)), bounds=(grid[top - 1], grid[top + 1]), method="bounded", options={"xatol": 1e-9})
+            best = minimize_scalar(
+                lambda x: -float(m(x)),
+                bounds=(grid[top - 1], grid[top + 1]),
+                method="bounded",
+                options={"xatol": 1e-9},
+            )
             peak_budget, peak_gain = float(np.exp(best.x)), float(-np.expm1(best.fun))
     lost = np.flatnonzero(~finite)
     return {

@@ -107,9 +107,15 @@ class View:
         """
         if "S" not in self.law.columns:
             if sparsities is not None and np.size(sparsities):
-                raise UsageError(f"law {self.law.name}: it holds no S, so --sparsity says nothing; leave it out")
+                raise UsageError(
+                    f"law {self.law.name}: it holds no S, so --sparsity says nothing; leave it out"
+                )
             return [None]
-        given = self.sparsities if sparsities is None or np.size(sparsities) == 0 else np.atleast_1d(np.asarray(sparsities, dtype=np.float64))
+        given = (
+            self.sparsities
+            if sparsities is None or np.size(sparsities) == 0
+            else np.atleast_1d(np.asarray(sparsities, dtype=np.float64))
+        )
         if given is None or not len(given):
             given = np.zeros(1)
         if not np.all((given > -0.05) & (given < 1)):
@@ -133,7 +139,11 @@ class View:
             With the parameters and the reason.
         """
         for side in sides:
-            hidden = {name: why for name, why in side.unidentified.items() if name not in self.law.exponents or not side.only_at}
+            hidden = {
+                name: why
+                for name, why in side.unidentified.items()
+                if name not in self.law.exponents or not side.only_at
+            }
             if hidden:
                 name, why = next(iter(hidden.items()))
                 raise FrontierError(
@@ -141,7 +151,9 @@ class View:
                     "add endpoints at another level, or hold a parameter with --pin"
                 )
             if not side.certified:
-                raise FrontierError(f"{side.arch}: no frontier, because the fit is not certified; try --starts thorough")
+                raise FrontierError(
+                    f"{side.arch}: no frontier, because the fit is not certified; try --starts thorough"
+                )
 
 
 def view_of(source: Study | Paper | View) -> View:
@@ -170,7 +182,9 @@ def view_of(source: Study | Paper | View) -> View:
         sparsities=default_sparsities(source.endpoints) if "S" in source.law.columns else None,
         flops_per_param=source.settings.flops_per_param,
         no_draws="the design is too ill-conditioned for any interval" if refused else source.bootstrap.reason,
-        notes=tuple(note for note in source.all_notes if note.severity == "warning" or note.code == "flops_per_param"),
+        notes=tuple(
+            note for note in source.all_notes if note.severity == "warning" or note.code == "flops_per_param"
+        ),
     )
 
 
@@ -181,7 +195,14 @@ def _paper_view(paper: Paper) -> View:
     (law,) = laws.values()
     sides = {
         arch: Side(
-            arch=arch, surface=surface, draws=None, jackknife=None, window=paper.window, unidentified={}, only_at={}, certified=True
+            arch=arch,
+            surface=surface,
+            draws=None,
+            jackknife=None,
+            window=paper.window,
+            unidentified={},
+            only_at={},
+            certified=True,
         )
         for arch, surface in sorted(paper.surfaces.items())
     }
@@ -209,4 +230,8 @@ def ends(point: Array, drawn: Array | None, kind: IntervalKind, level: float) ->
         raise UsageError(f"interval {kind!r} is unknown; choose from {', '.join(INTERVALS)}")
     if drawn is None:
         return None
-    return percentile_interval(drawn, level) if kind == "percentile" else jackknife_t_interval(point, drawn, level)
+    return (
+        percentile_interval(drawn, level)
+        if kind == "percentile"
+        else jackknife_t_interval(point, drawn, level)
+    )

@@ -104,7 +104,9 @@ def identify(law: AdditiveLaw, columns: Mapping[str, Array], pins: Mapping[str, 
     only_at: dict[str, float] = {}
     for name in sorted(single):
         feature = features[name]
-        where = ", ".join(f"{column} about {float(np.median(columns[column])):.4g}" for column in feature.names)
+        where = ", ".join(
+            f"{column} about {float(np.median(columns[column])):.4g}" for column in feature.names
+        )
         reasons[name] = f"{feature.text} has a single level ({where}), so its factor is part of the amplitude"
         only_at |= {column: float(np.median(columns[column])) for column in feature.names}
     dropped = set()
@@ -162,7 +164,9 @@ def _jacobian(problem: Problem, theta: Array) -> Array:
     columns = np.zeros((len(problem.weight), len(theta)))
     columns[:, 0] = 1.0
     for term in problem.terms:
-        columns[:, term.columns] += np.exp(term.design @ theta[term.columns] + term.offset)[:, None] * term.design
+        columns[:, term.columns] += (
+            np.exp(term.design @ theta[term.columns] + term.offset)[:, None] * term.design
+        )
     predicted = problem.predicted(theta) / problem.scale
     return (columns / predicted[:, None])[:, problem.free]
 

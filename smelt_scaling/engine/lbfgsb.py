@@ -43,13 +43,17 @@ def minimise_lbfgsb(
         bounds = Bounds(problem.lower[free], np.full(int(free.sum()), np.inf))
         row, y = weights[lane : lane + 1], data[lane : lane + 1] if len(data) > 1 else data
 
-        def scaled(x: Array, lane: int = lane, row: Array = row, y: Array = y, free: Array = free) -> tuple[float, Array]:
+        def scaled(
+            x: Array, lane: int = lane, row: Array = row, y: Array = y, free: Array = free
+        ) -> tuple[float, Array]:
             point = theta[lane : lane + 1].copy()
             point[0, free] = x
             value, gradient = objective.derivatives(point, row, y, delta)[:2]
             return SCALE * float(value[0]), SCALE * gradient[0, free]
 
-        found = minimize(scaled, theta[lane, free], jac=True, method="L-BFGS-B", bounds=bounds, options=OPTIONS)
+        found = minimize(
+            scaled, theta[lane, free], jac=True, method="L-BFGS-B", bounds=bounds, options=OPTIONS
+        )
         theta[lane, free] = found.x
         f[lane], evaluations[lane] = found.fun / SCALE, found.nfev
     return Optimum(theta=theta, objective=f, evaluations=evaluations)

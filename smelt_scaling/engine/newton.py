@@ -137,7 +137,9 @@ def minimise(
             go = attempt[:, None] & ~held
             proposal = np.where(go, np.maximum(theta + step, problem.lower), theta)[moving]
             who = active[moving]
-            new_f, new_g, new_h = objective.derivatives(proposal, weights[who], rows(who), deltas[rung[moving]])
+            new_f, new_g, new_h = objective.derivatives(
+                proposal, weights[who], rows(who), deltas[rung[moving]]
+            )
             evaluations[who] += 1
             expected = predicted[moving]
             ratio = np.where(expected > 0, (f[moving] - new_f) / np.where(expected > 0, expected, 1.0), -1.0)

@@ -34,7 +34,9 @@ def projected_starts(problem: Problem, count: int) -> Array:
     theta = np.column_stack([linear[order], grid[order]])
     total = theta[:, :size].sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore"):
-        theta[:, 1:size] = np.log(np.maximum(theta[:, 1:size], 1e-4 * total))  # a zero amplitude has no logarithm
+        theta[:, 1:size] = np.log(
+            np.maximum(theta[:, 1:size], 1e-4 * total)
+        )  # a zero amplitude has no logarithm
     return np.where(problem.free, theta, np.nan_to_num(problem.held))
 
 
@@ -100,7 +102,11 @@ def _nonnegative(basis: Array, target: Array) -> tuple[Array, Array]:
         sub = gram[:, on][:, :, on]
         diagonal = np.sqrt(np.einsum("gii->gi", sub))
         usable_here = usable & (diagonal > 0).all(axis=1)
-        scaled = np.where(usable_here[:, None, None], sub / (diagonal[:, :, None] * diagonal[:, None, :] + 1e-300), np.eye(len(on)))
+        scaled = np.where(
+            usable_here[:, None, None],
+            sub / (diagonal[:, :, None] * diagonal[:, None, :] + 1e-300),
+            np.eye(len(on)),
+        )
         right = np.where(usable_here[:, None], moment[:, on] / (diagonal + 1e-300), 0.0)
         regular = np.linalg.det(scaled) > 1e-14
         scaled = np.where(regular[:, None, None], scaled, np.eye(len(on)))
@@ -117,7 +123,9 @@ def _local_minima(values: Array) -> NDArray[np.bool_]:
     """Mark grid points not above any axis neighbour."""
     minimal = np.isfinite(values)
     for axis in range(values.ndim):
-        padded = np.pad(values, [(1, 1) if a == axis else (0, 0) for a in range(values.ndim)], constant_values=np.inf)
+        padded = np.pad(
+            values, [(1, 1) if a == axis else (0, 0) for a in range(values.ndim)], constant_values=np.inf
+        )
         length = values.shape[axis]
         for shift in (0, 2):
             minimal &= values <= np.take(padded, np.arange(shift, shift + length), axis=axis)

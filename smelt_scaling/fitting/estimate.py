@@ -61,7 +61,9 @@ def frontier_columns(law: AdditiveLaw, endpoints: Endpoints, flops_per_param: fl
     return columns
 
 
-def fit_architecture(arch: str, endpoints: Endpoints, law: AdditiveLaw, settings: FitSettings, *, n_cells: int) -> Fitted:
+def fit_architecture(
+    arch: str, endpoints: Endpoints, law: AdditiveLaw, settings: FitSettings, *, n_cells: int
+) -> Fitted:
     """Fit one architecture.
 
     Parameters
@@ -194,7 +196,9 @@ def _choose_delta(objective: Objective, settings: FitSettings) -> float:
     return 1.345 * float(np.median(np.abs(residual))) / 0.6744897501960817  # the normal's 75 % quantile
 
 
-def _best_of_starts(objective: Objective, delta: float, settings: FitSettings) -> tuple[Array, Verdict, int, int]:
+def _best_of_starts(
+    objective: Objective, delta: float, settings: FitSettings
+) -> tuple[Array, Verdict, int, int]:
     """Run starts until two agree on the best certified optimum; return theta, its verdict, starts, agreeing."""
     problem = objective.problem
     total = 0

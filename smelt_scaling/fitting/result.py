@@ -21,8 +21,12 @@ class FitStatus(Enum):
 
     CERTIFIED = "certified: exact derivatives confirm an optimum that at least two starts reached"
     LONELY = "not certified: only one start reached the best optimum; try --starts thorough"
-    NOT_CONVERGED = "not certified: the derivatives do not confirm an optimum; try --starts thorough or fewer parameters"
-    NOT_IDENTIFIED = "not identified: the design leaves a direction of the parameters free; add endpoints or --pin one"
+    NOT_CONVERGED = (
+        "not certified: the derivatives do not confirm an optimum; try --starts thorough or fewer parameters"
+    )
+    NOT_IDENTIFIED = (
+        "not identified: the design leaves a direction of the parameters free; add endpoints or --pin one"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +138,9 @@ class FitResult:
             "law": self.surface.law.name,
             "formula": self.surface.law.formula,
             "coefficients": coefficients,
-            "held": {name: self.surface.coefficients[name] for name, value in coefficients.items() if value is None},
+            "held": {
+                name: self.surface.coefficients[name] for name, value in coefficients.items() if value is None
+            },
             "unidentified": dict(self.unidentified),
             "only_at": dict(self.only_at),
             "pinned": dict(self.pinned),

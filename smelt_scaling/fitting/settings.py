@@ -47,7 +47,9 @@ class FitSettings:
         if self.starts != "thorough" and self.starts < 1:
             raise UsageError(f"starts {self.starts}: must be at least 1, or thorough")
         if not (self.flops_per_param > 0 and np.isfinite(self.flops_per_param)):
-            raise UsageError(f"flops_per_param {self.flops_per_param}: must be positive; the usual value is 6")
+            raise UsageError(
+                f"flops_per_param {self.flops_per_param}: must be positive; the usual value is 6"
+            )
 
     @property
     def start_count(self) -> int:

@@ -16,7 +16,11 @@ Intervals = Mapping[str, Mapping[str, tuple[float, float]]]
 WIDTH = 80
 
 
-def fit_lines(fits: Sequence[FitResult], intervals: Intervals | None = None, extra: Mapping[str, Mapping[str, float]] | None = None) -> list[str]:
+def fit_lines(
+    fits: Sequence[FitResult],
+    intervals: Intervals | None = None,
+    extra: Mapping[str, Mapping[str, float]] | None = None,
+) -> list[str]:
     """Return the lines of a table of fits.
 
     Parameters
@@ -31,9 +35,16 @@ def fit_lines(fits: Sequence[FitResult], intervals: Intervals | None = None, ext
     law = fits[0].surface.law
     rows: list[tuple[str, list[str]]] = [("", [fit.arch for fit in fits])]
     for name in law.parameters:
-        rows.append((name, [_coefficient(fit, name, (intervals or {}).get(fit.arch, {}).get(name)) for fit in fits]))
+        rows.append(
+            (name, [_coefficient(fit, name, (intervals or {}).get(fit.arch, {}).get(name)) for fit in fits])
+        )
     for name, values in (extra or {}).items():
-        rows.append((name, [_with_interval(values[f.arch], (intervals or {}).get(f.arch, {}).get(name)) for f in fits]))
+        rows.append(
+            (
+                name,
+                [_with_interval(values[f.arch], (intervals or {}).get(f.arch, {}).get(name)) for f in fits],
+            )
+        )
     rows += [
         ("rmse", [f"{format_number(fit.rmse, 3)} nats/token" for fit in fits]),
         ("endpoints", [f"{fit.n} in {fit.n_cells} labels" for fit in fits]),
@@ -53,7 +64,13 @@ def note_lines(notes: Sequence[Note]) -> list[str]:
     lines: list[str] = []
     for note in notes:
         mark = "warning" if note.severity == "warning" else "note"
-        lines += textwrap.wrap(f"{mark} [{note.code}] {note.message}", WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+        lines += textwrap.wrap(
+            f"{mark} [{note.code}] {note.message}",
+            WIDTH,
+            subsequent_indent="    ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
     return lines
 
 

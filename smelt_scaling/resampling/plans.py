@@ -75,7 +75,8 @@ def bootstrap_plan(labels: Mapping[str, Labels], *, replicates: int, seed: int) 
         counts = {arch: drawn[:, [position[label] for label in values]] for arch, values in own.items()}
         return Plan(kind="bootstrap", labels=own, counts=counts, paired=len(own) > 1)
     counts = {
-        arch: _multinomial(len(values), replicates, seed, (number,)) for number, (arch, values) in enumerate(own.items())
+        arch: _multinomial(len(values), replicates, seed, (number,))
+        for number, (arch, values) in enumerate(own.items())
     }
     return Plan(kind="bootstrap", labels=own, counts=counts, paired=False)
 

@@ -93,7 +93,9 @@ def degenerate_replicates(fitted: Fitted, index: NDArray[np.intp], counts: Count
         if own and free[term.columns[0]]:
             frozen[:, term.columns[0]] |= frozen[:, own].all(axis=1)
     degenerate = frozen.any(axis=1)
-    singular = condition_numbers(problem, fitted.theta, problem.weight * counts[:, index]) > CONDITION_SINGULAR
+    singular = (
+        condition_numbers(problem, fitted.theta, problem.weight * counts[:, index]) > CONDITION_SINGULAR
+    )
     frozen[singular & ~degenerate] |= exponents & free
     return degenerate | singular, frozen
 
@@ -181,10 +183,14 @@ def _seeds(theta: Array, value: Array, degenerate: Mask, settings: FitSettings, 
     ranked = pilot[np.lexsort((usable, key))]
     if len(ranked) <= wanted:
         return ranked
-    return ranked[np.linspace(0.03 * (len(ranked) - 1), 0.995 * (len(ranked) - 1), wanted).round().astype(int)]
+    return ranked[
+        np.linspace(0.03 * (len(ranked) - 1), 0.995 * (len(ranked) - 1), wanted).round().astype(int)
+    ]
 
 
-def _restarts(theta: Array, weights: Array, seeds: Array, scores: Array, settings: FitSettings) -> list[Array]:
+def _restarts(
+    theta: Array, weights: Array, seeds: Array, scores: Array, settings: FitSettings
+) -> list[Array]:
     """Return extra starts of a block: each replicate's most promising seed, or every seed when thorough."""
     if len(seeds) == 0:
         return []

@@ -170,7 +170,12 @@ def _bootstrap(
 ) -> tuple[dict[str, Draws] | None, Bootstrap]:
     plan = bootstrap_plan(labels, replicates=max(replicates, 1), seed=seed)
 
-    def outcome(status: Literal["ok", "none", "refused"], reason: str, draws: Mapping[str, Draws] | None = None, degenerate: int = 0) -> Bootstrap:
+    def outcome(
+        status: Literal["ok", "none", "refused"],
+        reason: str,
+        draws: Mapping[str, Draws] | None = None,
+        degenerate: int = 0,
+    ) -> Bootstrap:
         every = list(draws.values()) if draws else []
         return Bootstrap(
             status=status,
@@ -197,7 +202,10 @@ def _bootstrap(
     for arch, one in fitted.items():
         condition = one.result.certificate.condition
         if not condition <= CONDITION_REFUSE_INTERVALS:
-            return None, outcome("refused", f"{arch}: condition number {condition:.2g} is above 1e6, so no interval means anything")
+            return None, outcome(
+                "refused",
+                f"{arch}: condition number {condition:.2g} is above 1e6, so no interval means anything",
+            )
     lost = np.zeros(replicates, dtype=bool)
     for arch, one in fitted.items():
         index = np.searchsorted(np.array(plan.labels[arch]), labels[arch])
@@ -231,28 +239,60 @@ def _notes(
     if "S" in law.columns and "S" not in endpoints:
         add("sparsity_absent", "info", "no column S: every row is taken as S = 0", len(endpoints))
     if "F" not in law.columns and {"N", "N_act"} & set(law.columns):
-        add("flops_per_param", "info", f"law {law.name} is in parameters: F = {settings.flops_per_param:g} N, C = F D (--flops-per-param)")
+        add(
+            "flops_per_param",
+            "info",
+            f"law {law.name} is in parameters: F = {settings.flops_per_param:g} N, C = F D (--flops-per-param)",
+        )
     if bootstrap.unit == "row":
-        add("row_resampling", "warning", "no column cell, scale, trunk or run: single rows are resampled; if runs repeat, map one with --map run=COLUMN", len(endpoints))
+        add(
+            "row_resampling",
+            "warning",
+            "no column cell, scale, trunk or run: single rows are resampled; if runs repeat, map one with --map run=COLUMN",
+            len(endpoints),
+        )
     if bootstrap.status == "refused":
         add("bootstrap_refused", "warning", f"no bootstrap interval: {bootstrap.reason}")
     if len(labels) > 1:
         if not bootstrap.paired:
-            add("unpaired", "warning", f"the architectures share no {bootstrap.unit} label: resampled independently")
+            add(
+                "unpaired",
+                "warning",
+                f"the architectures share no {bootstrap.unit} label: resampled independently",
+            )
         else:
             sets = [set(values.tolist()) for values in labels.values()]
             unmatched = set.union(*sets) - set.intersection(*sets)
             if unmatched:
                 shown = ", ".join(sorted(unmatched)[:3]) + (", ..." if len(unmatched) > 3 else "")
-                add("unmatched_cells", "warning", f"{len(unmatched)} {bootstrap.unit} labels are not in every architecture ({shown}); kept", len(unmatched))
+                add(
+                    "unmatched_cells",
+                    "warning",
+                    f"{len(unmatched)} {bootstrap.unit} labels are not in every architecture ({shown}); kept",
+                    len(unmatched),
+                )
     if bootstrap.degenerate and bootstrap.status == "ok":
-        add("degenerate_draws", "info", f"{bootstrap.degenerate} of {bootstrap.replicates} resamples cannot identify every parameter; kept, holding the unidentified ones at the full-data value", bootstrap.degenerate)
+        add(
+            "degenerate_draws",
+            "info",
+            f"{bootstrap.degenerate} of {bootstrap.replicates} resamples cannot identify every parameter; kept, holding the unidentified ones at the full-data value",
+            bootstrap.degenerate,
+        )
     if bootstrap.certified_share is not None and bootstrap.certified_share < 1:
         count = round((1 - bootstrap.certified_share) * bootstrap.replicates * len(labels))
         add("uncertified_draws", "warning", f"{count} replicate fits are not certified; kept", count)
     for arch, counts in bootstrap.at_bound.items():
         for name, count in counts.items():
-            add("draws_at_bound", "info", f"{arch}: {name} ended on its bound in {count} of {bootstrap.replicates} replicates; kept", count)
+            add(
+                "draws_at_bound",
+                "info",
+                f"{arch}: {name} ended on its bound in {count} of {bootstrap.replicates} replicates; kept",
+                count,
+            )
     if settings.delta == "auto" or settings.delta == float("inf"):
-        add("interval_coverage", "warning", "percentile intervals of least squares and of --delta auto cover about 90 to 93 % at nominal 95 % in simulated worlds")
+        add(
+            "interval_coverage",
+            "warning",
+            "percentile intervals of least squares and of --delta auto cover about 90 to 93 % at nominal 95 % in simulated worlds",
+        )
     return notes

@@ -43,7 +43,9 @@ def save_study(study: Study, folder: str | Path) -> Path:
     if target.exists() and not target.is_dir():
         raise StudyError(f"{target}: is a file; a study is a folder; choose another -o")
     if target.is_dir() and any(target.iterdir()) and not (target / FILES[0]).is_file():
-        raise StudyError(f"{target}: is not empty and holds no {FILES[0]}, so it will not be replaced; choose another -o")
+        raise StudyError(
+            f"{target}: is not empty and holds no {FILES[0]}, so it will not be replaced; choose another -o"
+        )
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
@@ -73,7 +75,9 @@ def load_study(folder: str | Path) -> Study:
     """
     path = Path(folder)
     if not (path / FILES[0]).is_file():
-        raise StudyError(f"{path}: holds no study ({FILES[0]} is missing); make one with: smelt-scaling fit runs.parquet -o {path}")
+        raise StudyError(
+            f"{path}: holds no study ({FILES[0]} is missing); make one with: smelt-scaling fit runs.parquet -o {path}"
+        )
     missing = [name for name in FILES if not (path / name).is_file()]
     if missing:
         raise StudyError(f"{path}: incomplete, {', '.join(missing)} missing; fit again with -o {path}")
@@ -93,13 +97,17 @@ def load_study(folder: str | Path) -> Study:
             draws=draws.get("bootstrap"),
             jackknife=draws.get("jackknife"),
             bootstrap=Bootstrap(**data["bootstrap"]),
-            settings=FitSettings(**settings | {"delta": _number(settings["delta"]), "pins": settings["pins"] or None}),
+            settings=FitSettings(
+                **settings | {"delta": _number(settings["delta"]), "pins": settings["pins"] or None}
+            ),
             endpoints=endpoints,
             provenance=data["provenance"],
             notes=_notes(data["notes"]),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise StudyError(f"{path}: cannot be read as a study ({type(error).__name__}: {error}); fit again") from error
+        raise StudyError(
+            f"{path}: cannot be read as a study ({type(error).__name__}: {error}); fit again"
+        ) from error
 
 
 def _law(name: str, formula: str) -> AdditiveLaw:
@@ -116,7 +124,10 @@ def _notes(items: list[dict[str, Any]]) -> tuple[Note, ...]:
 
 
 def _fit_result(item: dict[str, Any], law: AdditiveLaw) -> FitResult:
-    values = {name: item["held"].get(name) if value is None else value for name, value in item["coefficients"].items()}
+    values = {
+        name: item["held"].get(name) if value is None else value
+        for name, value in item["coefficients"].items()
+    }
     certificate = dict(item["certificate"])
     condition = certificate.pop("condition")
     return FitResult(
@@ -170,7 +181,9 @@ def _write_draws(study: Study, path: Path) -> None:
             tables.append(pa.table(columns))
     if not tables:
         tables.append(pa.table({"plan": pa.array([], pa.string())}))
-    table = pa.concat_tables(tables).replace_schema_metadata({"labels": json.dumps(labels, ensure_ascii=False)})
+    table = pa.concat_tables(tables).replace_schema_metadata(
+        {"labels": json.dumps(labels, ensure_ascii=False)}
+    )
     pq.write_table(table, path)
 
 
@@ -182,17 +195,23 @@ def _read_draws(path: Path, law: AdditiveLaw) -> dict[str, dict[str, Draws]]:
     for key, names in json.loads(table.schema.metadata[b"labels"]).items():
         plan, arch = key.split("/", 1)
         keep = np.flatnonzero(
-            (np.array(table["plan"].to_pylist()) == plan) & (np.array(table["arch"].to_pylist(), dtype=object) == arch)
+            (np.array(table["plan"].to_pylist()) == plan)
+            & (np.array(table["arch"].to_pylist(), dtype=object) == arch)
         )
         part = table.take(keep)
-        column = {name: part[name].to_numpy() for name in (*law.parameters, "certified", "degenerate", "improved", "objective")}
+        column = {
+            name: part[name].to_numpy()
+            for name in (*law.parameters, "certified", "degenerate", "improved", "objective")
+        }
         bounds = [set(items) for items in part["at_bound"].to_pylist()]
         result.setdefault(plan, {})[arch] = Draws(
             surface=Surface(law=law, coef=np.stack([column[name] for name in law.parameters], axis=1)),
             certified=column["certified"],
             degenerate=column["degenerate"],
             improved=column["improved"],
-            at_bound=np.array([[name in items for name in law.parameters] for items in bounds]).reshape(-1, len(law.parameters)),
+            at_bound=np.array([[name in items for name in law.parameters] for items in bounds]).reshape(
+                -1, len(law.parameters)
+            ),
             objective=column["objective"],
             counts=np.array(part["counts"].to_pylist(), dtype=np.int16),
             labels=tuple(names),
@@ -217,7 +236,9 @@ def _read_endpoints(path: Path, source: str) -> Endpoints:
 
     table = pq.read_table(path)
     columns = {
-        name: np.array(table[name].to_pylist()) if str(table.schema.field(name).type) == "string" else table[name].to_numpy()
+        name: np.array(table[name].to_pylist())
+        if str(table.schema.field(name).type) == "string"
+        else table[name].to_numpy()
         for name in table.column_names
     }
     tiers = columns.pop("tier")

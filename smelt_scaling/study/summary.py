@@ -14,7 +14,11 @@ __all__ = ["summary_lines"]
 
 def summary_lines(study: Study, *, level: float = 0.95) -> list[str]:
     """Return the summary: coefficients with intervals, gamma, certificate, window, resampling, notes."""
-    lines = [f"law {study.law.name}: {study.law.formula}" if study.law.name != study.law.formula else f"law {study.law.formula}"]
+    lines = [
+        f"law {study.law.name}: {study.law.formula}"
+        if study.law.name != study.law.formula
+        else f"law {study.law.formula}"
+    ]
     if study.bootstrap.status == "refused":
         lines.insert(0, f"NO BOOTSTRAP INTERVALS: {study.bootstrap.reason}")
     lines.append("")
