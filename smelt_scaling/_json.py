@@ -13,12 +13,12 @@ __all__ = ["dumps", "finite_or_none"]
 
 
 def dumps(value: Any) -> str:
-    """Serialise plain values; a NaN or infinity anywhere is a programming error and raises.
+    r"""Serialise plain values; a NaN or infinity anywhere is a programming error and raises.
 
     Examples
     --------
     >>> dumps({"gain": 0.18, "hi": None})
-    '{\\n "gain": 0.18,\\n "hi": null\\n}\\n'
+    '{\n "gain": 0.18,\n "hi": null\n}\n'
     """
     return json.dumps(_plain(value), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 

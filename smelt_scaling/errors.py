@@ -21,7 +21,9 @@ __all__ = [
     "StudyError",
     "SupportError",
     "UsageError",
+    "info",
     "merge_notes",
+    "warning",
 ]
 
 
@@ -67,7 +69,7 @@ class SupportError(FrontierError):
     exit_code = 5
 
 
-#: Every note code and what it means, in the order in which a reader meets them. Codes are API; the docs page is made from this.
+#: Every note code and what it means, in the order in which a reader meets them. Codes are API.
 NOTE_CODES: dict[str, str] = {
     # endpoints
     "ignored_columns": "Columns that are not part of the endpoint schema were not read.",
@@ -95,8 +97,8 @@ NOTE_CODES: dict[str, str] = {
     "unpaired": "The architectures share no resampling label and were resampled independently.",
     "unmatched_cells": "Some cells exist for one architecture only; they are kept.",
     "row_resampling": "No column names the experimental unit, so single rows were resampled.",
-    "bootstrap_refused": "Too many resamples are degenerate (or the design too ill-conditioned) for a bootstrap interval.",
-    "degenerate_draws": "Some resamples cannot identify every parameter; they are kept, holding the unidentified direction.",
+    "bootstrap_refused": "Too many resamples are degenerate, or the design is too ill-conditioned, for an interval.",
+    "degenerate_draws": "Some resamples cannot identify every parameter; they are kept, holding those parameters.",
     "uncertified_draws": "Some replicate fits are not certified; they are kept in the intervals.",
     "draws_at_bound": "Some replicate fits ended on a bound; they keep their rank in the intervals.",
     "interval_coverage": "The chosen objective is known to give intervals that cover less than their nominal level.",
@@ -149,6 +151,16 @@ class Note:
     def to_dict(self) -> dict[str, Any]:
         """Return the note as plain JSON values."""
         return {"code": self.code, "severity": self.severity, "message": self.message, "count": self.count}
+
+
+def info(code: str, message: str, count: int = 1) -> Note:
+    """Return a note that states a fact."""
+    return Note(code=code, severity="info", message=message, count=count)
+
+
+def warning(code: str, message: str, count: int = 1) -> Note:
+    """Return a note that asks the reader to act or to qualify the number."""
+    return Note(code=code, severity="warning", message=message, count=count)
 
 
 def merge_notes(*groups: Iterable[Note]) -> tuple[Note, ...]:

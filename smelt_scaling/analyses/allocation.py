@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from smelt_scaling.analyses.remarks import interval_note, support_note
 from smelt_scaling.analyses.support import outside
 from smelt_scaling.analyses.view import IntervalKind, ends, view_of
-from smelt_scaling.errors import Note, merge_notes
+from smelt_scaling.errors import merge_notes
 from smelt_scaling.frontier import Frontier
 from smelt_scaling.papers import Paper
 from smelt_scaling.study import Study
@@ -111,25 +112,7 @@ def allocate(
                     }
                 )
     frame = pd.DataFrame(rows)
-    beyond = int(frame["extrapolated"].sum())
-    notes: list[Note] = []
-    if without_draws:
-        notes.append(
-            Note(
-                code="no_interval",
-                severity="warning",
-                message=f"no {interval} interval: {view.no_draws or 'the study holds no such replicates'}",
-            )
-        )
-    if beyond:
-        notes.append(
-            Note(
-                code="extrapolated",
-                severity="warning",
-                count=beyond,
-                message=f"{beyond} of {len(rows)} rows lie outside the support of the runs; see support",
-            )
-        )
+    notes = [*interval_note(view, interval, drawn=not without_draws), *support_note(rows)]
     frame.attrs = {
         "notes": merge_notes(view.notes, notes),
         "settings": {

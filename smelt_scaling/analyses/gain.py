@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from smelt_scaling._json import finite_or_none
+from smelt_scaling.analyses.remarks import gain_notes
 from smelt_scaling.analyses.support import outside
 from smelt_scaling.analyses.turnover import turnover
 from smelt_scaling.analyses.view import IntervalKind, Side, View, ends, view_of
-from smelt_scaling.errors import Note, UsageError, merge_notes
-from smelt_scaling.formatting import format_percent, format_quantity
-from smelt_scaling.frontier import log_multiplier
+from smelt_scaling.errors import Note, UsageError, info, merge_notes
+from smelt_scaling.frontier import Frontier, log_multiplier
 from smelt_scaling.papers import Paper
 from smelt_scaling.study import Study
 
@@ -38,8 +37,8 @@ def ce_gain(
 ) -> pd.DataFrame:
     """Tabulate the compute that the target saves relative to the reference.
 
-    At a target budget C the target's frontier reaches a loss L*; the reference's frontier reaches it at C_ref. The gain is
-    1 - C/C_ref and the multiplier C_ref/C. Both architectures are evaluated at the same sparsity.
+    At a target budget C the target's frontier reaches a loss L*; the reference's frontier reaches it at C_ref.
+    The gain is 1 - C/C_ref and the multiplier C_ref/C. Both architectures are evaluated at the same sparsity.
 
     Parameters
     ----------
@@ -61,8 +60,8 @@ def ce_gain(
     DataFrame
         One row per budget and sparsity: ``target, reference, budget, sparsity, gain, gain_lo, gain_hi, multiplier,
         multiplier_lo, multiplier_hi, reference_budget, loss, unreachable, hi_unreachable, extrapolated, support,
-        unreachable_draws, draws, gain_positive_share``. Gains are fractions. ``.attrs`` holds ``notes``, ``turnover`` and
-        ``settings``.
+        unreachable_draws, draws, gain_positive_share``. Gains are fractions. ``.attrs`` holds ``notes``, ``turnover``
+        and ``settings``.
 
     Raises
     ------
@@ -86,22 +85,15 @@ def ce_gain(
     view.require_frontier(pair)
     grid = view.sparsity_grid(sparsities, pair)
     budget = np.atleast_1d(np.asarray(budgets, dtype=np.float64))
-    frontiers = [view.frontier(side.surface) for side in pair]
-    replicates = [side.replicates(interval) for side in pair]
-    drawn = (
-        None
-        if any(r is None for r in replicates)
-        else [view.frontier(r.surface) for r in replicates if r is not None]
-    )
-    certified = np.logical_and(*(r.certified for r in replicates)) if drawn else np.empty(0, dtype=bool)  # type: ignore[union-attr]
-
+    frontiers = (view.frontier(pair[0].surface), view.frontier(pair[1].surface))
+    drawn, certified = _paired_draws(view, pair, interval)
     rows: list[dict[str, Any]] = []
     moved = 0.0
     log_budget = np.log(_positive(budget))
     for sparsity in grid:
         loss = frontiers[0].loss(budget, sparsity)
-        m = log_multiplier(*frontiers, log_budget, sparsity)
-        m_drawn = None if drawn is None else log_multiplier(*drawn, log_budget, sparsity)
+        m = log_multiplier(frontiers[0], frontiers[1], log_budget, sparsity)
+        m_drawn = None if drawn is None else log_multiplier(drawn[0], drawn[1], log_budget, sparsity)
         found = ends(m, m_drawn, interval, level)
         if m_drawn is not None and found is not None and not certified.all():
             without = ends(m, m_drawn[certified], interval, level)
@@ -118,8 +110,17 @@ def ce_gain(
             rows.append(row)
     rows.sort(key=lambda row: budget.tolist().index(row["budget"]))
     frame = pd.DataFrame(rows, columns=list(_COLUMNS))
-    turning = [turnover(*frontiers, sparsity) for sparsity in grid]
-    notes += _notes(view, rows, pair, turning, interval, drawn is None, int((~certified).sum()), moved)
+    turning = [turnover(frontiers[0], frontiers[1], sparsity) for sparsity in grid]
+    notes += gain_notes(
+        view,
+        rows,
+        pair,
+        turning,
+        interval,
+        drawn=drawn is not None,
+        uncertified=int((~certified).sum()),
+        moved=moved,
+    )
     frame.attrs = {
         "notes": merge_notes(view.notes, notes),
         "turnover": turning,
@@ -178,13 +179,9 @@ def choose_pair(view: View, target: str | None, reference: str | None) -> tuple[
             )
         if target is None and reference is None:
             reference, target = names
-            notes.append(
-                Note(
-                    code="default_reference",
-                    severity="info",
-                    message=f"reference is {reference}, the first by name; the other way round: --reference {target} --target {reference}",
-                )
-            )
+            swapped = f"--reference {target} --target {reference}"
+            message = f"reference is {reference}, the first by name; the other way round: {swapped}"
+            notes.append(info("default_reference", message))
         else:
             known = view.side(target if target is not None else str(reference)).arch
             other = next(name for name in names if name != known)
@@ -192,6 +189,17 @@ def choose_pair(view: View, target: str | None, reference: str | None) -> tuple[
     if target == reference:
         raise UsageError(f"target and reference are both {target}: name two architectures")
     return str(target), str(reference), notes
+
+
+def _paired_draws(
+    view: View, pair: tuple[Side, Side], interval: IntervalKind
+) -> tuple[tuple[Frontier, Frontier] | None, NDArray[np.bool_]]:
+    """Return the frontiers of both sides' replicates, and in which replicates both are certified."""
+    target, reference = (side.replicates(interval) for side in pair)
+    if target is None or reference is None:
+        return None, np.empty(0, dtype=bool)
+    both = (view.frontier(target.surface), view.frontier(reference.surface))
+    return both, target.certified & reference.certified
 
 
 def _row(
@@ -233,9 +241,9 @@ def _row(
 
 
 def _gain(m: float | None) -> float | None:
-    return (
-        None if m is None or not np.isfinite(m) else float(-np.expm1(-m) + 0.0)
-    )  # + 0.0 turns -0.0 into 0.0
+    if m is None or not np.isfinite(m):
+        return None
+    return float(-np.expm1(-m)) + 0.0  # + 0.0 turns -0.0 into 0.0
 
 
 def _multiplier(m: float | None) -> float | None:
@@ -266,110 +274,6 @@ def _largest_move(found: tuple[Array, Array], without: tuple[Array, Array] | Non
     with np.errstate(invalid="ignore"):
         change = np.abs(np.expm1(-before) - np.expm1(-after))
     return float(np.nanmax(np.where(before == after, 0.0, change)))
-
-
-def _notes(
-    view: View,
-    rows: Sequence[dict[str, Any]],
-    pair: tuple[Side, Side],
-    turning: Sequence[dict[str, Any]],
-    interval: IntervalKind,
-    no_draws: bool,
-    uncertified: int,
-    moved: float,
-) -> list[Note]:
-    notes: list[Note] = []
-    if no_draws:
-        notes.append(
-            Note(
-                code="no_interval",
-                severity="warning",
-                message=f"no {interval} interval: {view.no_draws or 'the study holds no such replicates'}",
-            )
-        )
-    else:
-        notes.append(
-            Note(
-                code="sampling_only",
-                severity="info",
-                message="intervals hold the sampling of cells under this law only",
-            )
-        )
-        if all(row["gain_lo"] is None and not row["hi_unreachable"] for row in rows):
-            notes.append(
-                Note(
-                    code="no_interval",
-                    severity="warning",
-                    message=f"no {interval} interval: too few draws for this level, or a replicate is unreachable",
-                )
-            )
-    if uncertified:
-        notes.append(
-            Note(
-                code="uncertified_draws",
-                severity="warning",
-                count=uncertified,
-                message=f"{uncertified} replicates are not certified; without them no interval end moves by more than {100 * moved:.2g} points",
-            )
-        )
-    beyond = [row for row in rows if row["extrapolated"]]
-    if beyond:
-        notes.append(
-            Note(
-                code="extrapolated",
-                severity="warning",
-                count=len(beyond),
-                message=f"{len(beyond)} of {len(rows)} rows lie outside the support of the runs; see support",
-            )
-        )
-    notes += _design_notes(rows, pair)
-    unreachable = [row for row in rows if row["unreachable"]]
-    if unreachable:
-        notes.append(
-            Note(
-                code="unreachable",
-                severity="warning",
-                count=len(unreachable),
-                message=f"{pair[1].arch} never reaches the loss of {pair[0].arch} in {len(unreachable)} rows: no finite gain",
-            )
-        )
-    for turn in turning:
-        where = "" if turn["sparsity"] is None else f"S = {turn['sparsity']:.4g}: "
-        crossings = ", ".join(format_quantity(c) for c in turn["zero_crossings"])
-        peak = (
-            ""
-            if turn["peak_budget"] is None
-            else f"the gain peaks at {format_percent(turn['peak_gain'])} near {format_quantity(turn['peak_budget'])} FLOPs"
-        )
-        zero = f"changes sign at {crossings} FLOPs" if crossings else ""
-        if peak or zero:
-            message = where + " and ".join(
-                part for part in (peak, zero if peak else f"the gain {zero}" if zero else "") if part
-            )
-            notes.append(Note(code="turnover", severity="info", message=message))
-    return notes
-
-
-def _design_notes(rows: Sequence[dict[str, Any]], pair: tuple[Side, Side]) -> list[Note]:
-    """Say it plainly when every optimum lies beyond the tokens per parameter that were run."""
-    notes = []
-    for side in pair:
-        off = [
-            row
-            for row in rows
-            if any(s["code"] == "out_TPP" and s["arch"] == side.arch for s in row["support"])
-        ]
-        if off and len(off) == len(rows):
-            low, high = side.window["TPP"]
-            notes.append(
-                Note(
-                    code="frontier_outside_design",
-                    severity="warning",
-                    count=len(off),
-                    message=f"{side.arch}: the frontier lies outside the design, whose runs have {low:.3g} to {high:.3g} tokens per dense parameter, in every row",
-                )
-            )
-    return notes
 
 
 def _positive(budget: Array) -> Array:

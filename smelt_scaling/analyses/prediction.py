@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from smelt_scaling.analyses.remarks import interval_note, support_note
 from smelt_scaling.analyses.support import outside
 from smelt_scaling.analyses.view import IntervalKind, View, ends, view_of
-from smelt_scaling.errors import FrontierError, Note, UsageError, merge_notes
+from smelt_scaling.errors import FrontierError, UsageError, merge_notes
 from smelt_scaling.papers import Paper
 from smelt_scaling.study import Study
 
@@ -46,7 +47,8 @@ def predict(
     Returns
     -------
     DataFrame
-        One row per architecture and point: ``arch``, the columns, ``loss, loss_lo, loss_hi, extrapolated, support, draws``.
+        One row per architecture and point: ``arch``, the law's columns, ``loss, loss_lo, loss_hi``, then
+        ``extrapolated, support, draws``.
 
     Raises
     ------
@@ -67,9 +69,12 @@ def predict(
     extra = [name for name in points if name not in view.law.columns]
     missing = [name for name in view.law.columns if name not in points]
     if extra or missing:
-        raise UsageError(
-            f"law {view.law.name}: a prediction needs {', '.join(view.law.columns)}; missing {missing or 'none'}, not in the law {extra or 'none'}"
-        )
+        wrong = [
+            *(f"{name} is missing" for name in missing),
+            *(f"{name} is not in the law" for name in extra),
+        ]
+        needed = ", ".join(view.law.columns)
+        raise UsageError(f"law {view.law.name}: a prediction needs {needed}; {', '.join(wrong)}")
     arrays = np.broadcast_arrays(
         *(np.atleast_1d(np.asarray(points[name], dtype=np.float64)) for name in view.law.columns)
     )
@@ -92,12 +97,12 @@ def predict(
             loss, None if replicates is None else replicates.surface.loss(**columns), interval, level
         )
         for j in range(len(loss)):
-            values = {name: float(array[j]) for name, array in columns.items()}
-            support = outside(side.window, arch=side.arch, **_coordinates(values, view.flops_per_param))
+            at = {name: float(array[j]) for name, array in columns.items()}
+            support = outside(side.window, arch=side.arch, **_coordinates(at, view.flops_per_param))
             rows.append(
                 {
                     "arch": side.arch,
-                    **values,
+                    **at,
                     "loss": float(loss[j]),
                     "loss_lo": None if found is None else float(found[0][j]),
                     "loss_hi": None if found is None else float(found[1][j]),
@@ -107,25 +112,8 @@ def predict(
                 }
             )
     frame = pd.DataFrame(rows)
-    notes: list[Note] = []
-    if frame["loss_lo"].isna().all():
-        notes.append(
-            Note(
-                code="no_interval",
-                severity="warning",
-                message=f"no {interval} interval: {view.no_draws or 'too few draws for this level'}",
-            )
-        )
-    beyond = int(frame["extrapolated"].sum())
-    if beyond:
-        notes.append(
-            Note(
-                code="extrapolated",
-                severity="warning",
-                count=beyond,
-                message=f"{beyond} of {len(rows)} rows lie outside the support of the runs; see support",
-            )
-        )
+    drawn = bool(frame["loss_lo"].notna().any())
+    notes = [*interval_note(view, interval, drawn=drawn), *support_note(rows)]
     frame.attrs = {
         "notes": merge_notes(view.notes, notes),
         "settings": {
@@ -140,7 +128,7 @@ def predict(
 
 
 def _check_identified(view: View, unidentified: Mapping[str, str], arch: str) -> None:
-    """A dropped term makes predictions at other values of its column meaningless; a fixed S is checked by the grid."""
+    """Refuse a dropped term: it was constant over the design, so it says nothing elsewhere."""
     hidden = [name for name in unidentified if name in view.law.amplitudes]
     if hidden:
         raise FrontierError(

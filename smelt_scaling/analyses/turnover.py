@@ -24,8 +24,8 @@ def turnover(target: Frontier, reference: Frontier, sparsity: float | None) -> d
     Returns
     -------
     dict
-        ``sparsity``, ``peak_budget`` and ``peak_gain`` (None if the gain has no interior peak), ``zero_crossings`` (budgets,
-        ascending) and ``unreachable_from`` (the first budget of the search at which the reference cannot follow, or None).
+        ``sparsity``; ``peak_budget`` and ``peak_gain`` (None if the gain has no interior peak); ``zero_crossings``
+        (budgets, ascending); ``unreachable_from`` (the first budget at which the reference cannot follow, or None).
     """
     from scipy.optimize import brentq, minimize_scalar
 

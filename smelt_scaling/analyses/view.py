@@ -9,7 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from smelt_scaling.endpoints import TIER_GAP, default_sparsities
+from smelt_scaling.endpoints import default_sparsities
+from smelt_scaling.engine.design import TIER_GAP
 from smelt_scaling.errors import FrontierError, Note, UsageError
 from smelt_scaling.frontier import Frontier
 from smelt_scaling.laws import AdditiveLaw, Surface
@@ -125,8 +126,8 @@ class View:
             far = [] if at is None else [s for s in given if abs(np.log1p(-s) - np.log1p(-at)) > TIER_GAP]
             if far:
                 raise FrontierError(
-                    f"{side.arch}: b is not identified, so its surface holds at S = {at:.4g} only, not at {far[0]:.4g}; "
-                    "add a second sparsity tier, or pin b"
+                    f"{side.arch}: its runs have one sparsity, so the surface holds at S = {at:.4g} only, "
+                    f"not at {far[0]:.4g}; add a second sparsity tier, or pin the exponent of 1-S"
                 )
         return [float(s) for s in given]
 

@@ -60,7 +60,8 @@ def certify(
     """Judge lanes: theta (R, P), weights (R, n), observed (n,) or (R, n), frozen (R, P) coordinates not judged.
 
     Certified iff (i) the Newton decrement is at most 1e-12 of the objective, or the objective is rounding;
-    (ii) the free Hessian is positive definite (relative pivot 1e-13); (iii) the gradient pushes outwards at every bound.
+    (ii) the free Hessian is positive definite (relative pivot 1e-13); (iii) the gradient pushes outwards at every
+    bound.
     """
     problem = objective.problem
     data = problem.observed if observed is None else observed

@@ -160,7 +160,7 @@ def null_direction(problem: Problem, theta: Array) -> tuple[str, ...]:
 
 
 def _jacobian(problem: Problem, theta: Array) -> Array:
-    """d ln m / d theta at the free parameters, shape (n, free)."""
+    """Return d ln m / d theta at the free parameters, shape (n, free)."""
     columns = np.zeros((len(problem.weight), len(theta)))
     columns[:, 0] = 1.0
     for term in problem.terms:

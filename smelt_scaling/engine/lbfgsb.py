@@ -1,10 +1,13 @@
 """SciPy's L-BFGS-B with settings under which it reaches the optimum: the paper's optimiser, kept for parity.
 
-The objective is multiplied by 1e6 because ``ftol`` is relative to max(|f|, 1); with defaults on an objective of 1e-4 the
-search stops next to its start and reports success.
+The objective is multiplied by 1e6 because ``ftol`` is relative to max(|f|, 1); with defaults on an objective of 1e-4
+the search stops next to its start and reports success.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +20,7 @@ __all__ = ["OPTIONS", "minimise_lbfgsb"]
 Array = NDArray[np.float64]
 
 SCALE = 1e6
-OPTIONS = {"maxiter": 20_000, "maxfun": 40_000, "maxcor": 20, "ftol": 1e-15, "gtol": 1e-9}
+OPTIONS: Any = {"maxiter": 20_000, "maxfun": 40_000, "maxcor": 20, "ftol": 1e-15, "gtol": 1e-9}
 
 
 def minimise_lbfgsb(
@@ -43,17 +46,23 @@ def minimise_lbfgsb(
         bounds = Bounds(problem.lower[free], np.full(int(free.sum()), np.inf))
         row, y = weights[lane : lane + 1], data[lane : lane + 1] if len(data) > 1 else data
 
-        def scaled(
-            x: Array, lane: int = lane, row: Array = row, y: Array = y, free: Array = free
-        ) -> tuple[float, Array]:
-            point = theta[lane : lane + 1].copy()
-            point[0, free] = x
-            value, gradient = objective.derivatives(point, row, y, delta)[:2]
-            return SCALE * float(value[0]), SCALE * gradient[0, free]
-
-        found = minimize(
-            scaled, theta[lane, free], jac=True, method="L-BFGS-B", bounds=bounds, options=OPTIONS
-        )
+        scaled = _scaled_objective(objective, theta[lane], free, row, y, delta)
+        start_free: Any = theta[lane, free]
+        found = minimize(scaled, start_free, jac=True, method="L-BFGS-B", bounds=bounds, options=OPTIONS)
         theta[lane, free] = found.x
         f[lane], evaluations[lane] = found.fun / SCALE, found.nfev
     return Optimum(theta=theta, objective=f, evaluations=evaluations)
+
+
+def _scaled_objective(
+    objective: Objective, point: Array, free: NDArray[np.bool_], weights: Array, observed: Array, delta: Array
+) -> Callable[[Array], tuple[float, Array]]:
+    """Return value and gradient of the free coordinates of one lane, times `SCALE`."""
+
+    def scaled(x: Array) -> tuple[float, Array]:
+        theta = point[None, :].copy()
+        theta[0, free] = x
+        value, gradient = objective.derivatives(theta, weights, observed, delta)[:2]
+        return SCALE * float(value[0]), SCALE * gradient[0, free]
+
+    return scaled

@@ -122,6 +122,9 @@ def minimise(
         predicted = -np.einsum("ri,ri->r", g, step) - 0.5 * np.einsum("ri,rij,rj->r", step, h, step)
         largest = np.abs(step).max(axis=1)
         tolerance = np.where(rung == last, DECREMENT, RUNG_DECREMENT)
+        # a step clamped at a bound may point uphill on the model: not done, damp it
+        uphill = positive & (predicted < -STALL * f)
+        positive &= ~uphill
         done = positive & (predicted <= tolerance * f) & (damping <= 1e-3)
         attempt = positive & ~done & (largest <= MAX_STEP)
         damping = np.where(positive, damping, np.maximum(8 * damping, 1e-4))
@@ -166,7 +169,7 @@ def minimise(
 
 
 def _bounded_step(matrix: Array, g: Array, theta: Array, lower: Array, held: Mask) -> tuple[Array, Mask]:
-    """Newton step that stays feasible: a coordinate that would cross its bound is put on it, the rest re-solved."""
+    """Newton step that stays feasible: the coordinate that meets its bound first is put on it, the rest re-solved."""
     fixed = held | ((theta <= lower) & (g >= 0))
     target = np.zeros_like(theta)
     step, positive = solve_held(matrix, -g, fixed, target)
@@ -175,8 +178,10 @@ def _bounded_step(matrix: Array, g: Array, theta: Array, lower: Array, held: Mas
         which = np.flatnonzero(crossing.any(axis=1))
         if len(which) == 0:
             break
-        target[which] = np.where(crossing[which], (lower - theta)[which], target[which])
-        fixed[which] |= crossing[which]
+        room = (theta - lower)[which] / np.where(crossing[which], -step[which], 1.0)
+        first = np.argmin(np.where(crossing[which], room, np.inf), axis=1)
+        target[which, first] = lower[first] - theta[which, first]
+        fixed[which, first] = True
         step[which], positive[which] = solve_held(matrix[which], -g[which], fixed[which], target[which])
     return step, positive
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 from smelt_scaling.engine.design import (
     CONDITION_REFUSE_INTERVALS,
@@ -11,7 +10,7 @@ from smelt_scaling.engine.design import (
     CONDITION_WARN,
     Identified,
 )
-from smelt_scaling.errors import Note
+from smelt_scaling.errors import Note, info, warning
 from smelt_scaling.fitting.result import Certificate
 from smelt_scaling.laws import AdditiveLaw
 
@@ -28,55 +27,33 @@ def fit_notes(
     degrees_of_freedom: int,
 ) -> tuple[Note, ...]:
     """Return the notes of one architecture's fit, most serious first."""
-    notes: list[Note] = []
-
-    def add(code: str, severity: Literal["info", "warning"], message: str, count: int = 1) -> None:
-        notes.append(Note(code=code, severity=severity, message=f"{arch}: {message}", count=count))
-
-    for name, reason in unidentified.items():
-        add("not_identified", "warning", f"{name} is not identified: {reason}")
-    for column, value in found.only_at.items():
-        if column == "S":
-            add("not_identified", "warning", f"the surface holds at S = {value:.4g} only")
+    notes = [
+        warning("not_identified", f"{arch}: {n} is not identified: {why}") for n, why in unidentified.items()
+    ]
+    if "S" in found.only_at:
+        notes.append(
+            warning("not_identified", f"{arch}: the surface holds at S = {found.only_at['S']:.4g} only")
+        )
     if degrees_of_freedom == 0:
-        add(
-            "ill_conditioned",
-            "warning",
-            "as many parameters as endpoints: the fit interpolates, with no residual left",
-        )
+        message = "as many parameters as endpoints: the fit interpolates, with no residual left"
+        notes.append(warning("ill_conditioned", f"{arch}: {message}"))
     if CONDITION_WARN < certificate.condition <= CONDITION_SINGULAR:
-        verdict = (
-            "no interval is given"
-            if certificate.condition > CONDITION_REFUSE_INTERVALS
-            else "intervals are wide"
-        )
-        add(
-            "ill_conditioned",
-            "warning",
-            f"condition number {certificate.condition:.2g} (good designs: about 50): {verdict}",
-        )
+        refused = certificate.condition > CONDITION_REFUSE_INTERVALS
+        effect = "no interval is given" if refused else "intervals are wide"
+        message = f"condition number {certificate.condition:.2g} (good designs: about 50): {effect}"
+        notes.append(warning("ill_conditioned", f"{arch}: {message}"))
     for name in certificate.at_bounds:
         if name == law.floor:
-            add(
-                "floor_at_zero",
-                "warning",
-                f"{name} ended at 0: these data do not identify the irreducible loss",
-            )
+            message = f"{name} ended at 0: not identified, these data do not show where the loss levels off"
+            notes.append(warning("floor_at_zero", f"{arch}: {message}"))
         else:
-            add("at_bound", "warning", f"{name} ended on its lower bound")
+            notes.append(warning("at_bound", f"{arch}: {name} ended on its lower bound"))
     if not certificate.certified:
-        add("not_certified", "warning", certificate.status.value)
+        notes.append(warning("not_certified", f"{arch}: {certificate.status.value}"))
     if certificate.linear_zone_share > 0.9 and degrees_of_freedom > 0:
-        add(
-            "linear_zone",
-            "info",
-            f"{certificate.linear_zone_share:.0%} of residuals exceed delta: close to least absolute deviations",
-        )
+        share = f"{certificate.linear_zone_share:.0%} of residuals exceed delta"
+        notes.append(info("linear_zone", f"{arch}: {share}: close to least absolute deviations"))
     if pins:
-        add(
-            "pinned",
-            "info",
-            "held by the user: " + ", ".join(f"{k} = {v:g}" for k, v in sorted(pins.items())),
-            len(pins),
-        )
+        held = ", ".join(f"{name} = {value:g}" for name, value in sorted(pins.items()))
+        notes.append(info("pinned", f"{arch}: held by the user: {held}", len(pins)))
     return tuple(notes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-
 from smelt_scaling.errors import Note
 from smelt_scaling.fitting.result import FitResult
 from smelt_scaling.formatting import format_interval, format_number, format_quantity

@@ -55,6 +55,7 @@ def get_law(law: str | AdditiveLaw) -> AdditiveLaw:
         return LAWS[law]
     if "+" not in law:
         raise UsageError(
-            f"law {law!r} is unknown; named laws: {', '.join(LAWS)}; or give a formula such as {LAWS['additive'].formula!r}"
+            f"law {law!r} is unknown; named laws: {', '.join(LAWS)}; "
+            f"or give a formula such as {LAWS['additive'].formula!r}"
         )
     return AdditiveLaw(law, law)

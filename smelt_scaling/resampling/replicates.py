@@ -1,8 +1,8 @@
 """Refitting one architecture under every replicate's weights, each refit certified.
 
-A near-LAD objective has local minima, so one start per replicate is not enough. Every replicate starts at the full-data
-optimum, then looks at the optima of a fixed pilot (replicates 0-255), restarts from the one that suits it best and keeps
-the lower. The pilot does not grow with the number of draws, so neither do the first draws change.
+A near-LAD objective has local minima, so one start per replicate is not enough. Every replicate starts at the
+full-data optimum, then looks at the optima of a fixed pilot (replicates 0-255), restarts from the one that suits it
+best and keeps the lower. The pilot does not grow with the number of draws, so the first draws never change.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from smelt_scaling.engine.certificate import certify
 from smelt_scaling.engine.design import CONDITION_SINGULAR, condition_numbers, exponent_levels
 from smelt_scaling.engine.newton import delta_ladder
-from smelt_scaling.fitting import Fitted, FitSettings, minimiser
+from smelt_scaling.fitting import FitSettings, Fitted, minimiser
 from smelt_scaling.laws import Surface
 
 __all__ = ["Draws", "degenerate_replicates", "refit"]
@@ -40,8 +40,8 @@ class Draws:
     surface : Surface
         Coefficients of shape (R, P).
     certified, degenerate, improved : bool array (R,)
-        Whether the optimum is certified; whether the resample could not identify every parameter; whether an extra start
-        found a lower objective.
+        Whether the optimum is certified; whether the resample could not identify every parameter; whether an extra
+        start found a lower objective.
     at_bound : bool array (R, P)
         Parameters on their bound.
     objective : array (R,)
@@ -183,9 +183,8 @@ def _seeds(theta: Array, value: Array, degenerate: Mask, settings: FitSettings, 
     ranked = pilot[np.lexsort((usable, key))]
     if len(ranked) <= wanted:
         return ranked
-    return ranked[
-        np.linspace(0.03 * (len(ranked) - 1), 0.995 * (len(ranked) - 1), wanted).round().astype(int)
-    ]
+    ranks = np.linspace(0.03, 0.995, wanted) * (len(ranked) - 1)
+    return np.asarray(ranked[ranks.round().astype(np.intp)])
 
 
 def _restarts(

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from smelt_scaling.endpoints import Endpoints
 from smelt_scaling.engine.design import CONDITION_REFUSE_INTERVALS
-from smelt_scaling.errors import Note, UsageError, merge_notes
-from smelt_scaling.fitting import Fitted, FitSettings, fit_architecture
+from smelt_scaling.errors import UsageError, merge_notes
+from smelt_scaling.fitting import FitSettings, Fitted, fit_architecture
 from smelt_scaling.laws import AdditiveLaw, get_law
 from smelt_scaling.resampling import Draws, Plan, bootstrap_plan, jackknife_plan, refit
 from smelt_scaling.resampling.replicates import degenerate_replicates
 from smelt_scaling.study.model import Bootstrap, Study
 from smelt_scaling.study.provenance import describe_run
+from smelt_scaling.study.remarks import study_notes
 
 __all__ = ["fit"]
 
@@ -117,7 +118,7 @@ def fit(
         settings=settings,
         endpoints=endpoints,
         provenance=describe_run(endpoints),
-        notes=merge_notes(endpoints.notes, _notes(law, endpoints, settings, summary, by_arch)),
+        notes=merge_notes(endpoints.notes, study_notes(law, endpoints, settings, summary, by_arch)),
     )
 
 
@@ -222,77 +223,3 @@ def _bootstrap(
         return None, outcome("refused", reason, degenerate=degenerate)
     draws = _refit_all(fitted, labels, plan, settings, progress)
     return draws, outcome("ok", "", draws, degenerate)
-
-
-def _notes(
-    law: AdditiveLaw,
-    endpoints: Endpoints,
-    settings: FitSettings,
-    bootstrap: Bootstrap,
-    labels: Mapping[str, Labels],
-) -> list[Note]:
-    notes: list[Note] = []
-
-    def add(code: str, severity: Literal["info", "warning"], message: str, count: int = 1) -> None:
-        notes.append(Note(code=code, severity=severity, message=message, count=count))
-
-    if "S" in law.columns and "S" not in endpoints:
-        add("sparsity_absent", "info", "no column S: every row is taken as S = 0", len(endpoints))
-    if "F" not in law.columns and {"N", "N_act"} & set(law.columns):
-        add(
-            "flops_per_param",
-            "info",
-            f"law {law.name} is in parameters: F = {settings.flops_per_param:g} N, C = F D (--flops-per-param)",
-        )
-    if bootstrap.unit == "row":
-        add(
-            "row_resampling",
-            "warning",
-            "no column cell, scale, trunk or run: single rows are resampled; if runs repeat, map one with --map run=COLUMN",
-            len(endpoints),
-        )
-    if bootstrap.status == "refused":
-        add("bootstrap_refused", "warning", f"no bootstrap interval: {bootstrap.reason}")
-    if len(labels) > 1:
-        if not bootstrap.paired:
-            add(
-                "unpaired",
-                "warning",
-                f"the architectures share no {bootstrap.unit} label: resampled independently",
-            )
-        else:
-            sets = [set(values.tolist()) for values in labels.values()]
-            unmatched = set.union(*sets) - set.intersection(*sets)
-            if unmatched:
-                shown = ", ".join(sorted(unmatched)[:3]) + (", ..." if len(unmatched) > 3 else "")
-                add(
-                    "unmatched_cells",
-                    "warning",
-                    f"{len(unmatched)} {bootstrap.unit} labels are not in every architecture ({shown}); kept",
-                    len(unmatched),
-                )
-    if bootstrap.degenerate and bootstrap.status == "ok":
-        add(
-            "degenerate_draws",
-            "info",
-            f"{bootstrap.degenerate} of {bootstrap.replicates} resamples cannot identify every parameter; kept, holding the unidentified ones at the full-data value",
-            bootstrap.degenerate,
-        )
-    if bootstrap.certified_share is not None and bootstrap.certified_share < 1:
-        count = round((1 - bootstrap.certified_share) * bootstrap.replicates * len(labels))
-        add("uncertified_draws", "warning", f"{count} replicate fits are not certified; kept", count)
-    for arch, counts in bootstrap.at_bound.items():
-        for name, count in counts.items():
-            add(
-                "draws_at_bound",
-                "info",
-                f"{arch}: {name} ended on its bound in {count} of {bootstrap.replicates} replicates; kept",
-                count,
-            )
-    if settings.delta == "auto" or settings.delta == float("inf"):
-        add(
-            "interval_coverage",
-            "warning",
-            "percentile intervals of least squares and of --delta auto cover about 90 to 93 % at nominal 95 % in simulated worlds",
-        )
-    return notes

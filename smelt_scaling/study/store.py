@@ -85,7 +85,8 @@ def load_study(folder: str | Path) -> Study:
         data = json.loads((path / FILES[0]).read_text(encoding="utf-8"))
         if data["schema_version"] > SCHEMA_VERSION:
             raise StudyError(
-                f"{path / FILES[0]}: schema version {data['schema_version']} is newer than {SCHEMA_VERSION}; upgrade smelt-scaling"
+                f"{path / FILES[0]}: schema version {data['schema_version']} is newer than {SCHEMA_VERSION}; "
+                "upgrade smelt-scaling"
             )
         settings = dict(data["settings"])
         law = _law(settings.pop("law"), settings.pop("formula"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from smelt_scaling.errors import FrontierError
 from smelt_scaling.fitting.summary import fit_lines, note_lines
 from smelt_scaling.frontier import Frontier
@@ -42,10 +44,8 @@ def summary_lines(study: Study, *, level: float = 0.95) -> list[str]:
 
 def _ends(study: Study, arch: str, draws: Surface, level: float) -> dict[str, tuple[float, float]]:
     quantities = {name: draws[name] for name in study.law.parameters if name not in study.fits[arch].pinned}
-    try:
+    with suppress(FrontierError):
         quantities["gamma"] = Frontier(draws).exponent
-    except FrontierError:
-        pass
     result = {}
     for name, values in quantities.items():
         ends = percentile_interval(values, level)
@@ -69,6 +69,6 @@ def _resampling_line(study: Study, level: float) -> str:
     pairing = "paired" if bootstrap.paired else "unpaired" if len(study.fits) > 1 else "one architecture"
     labels = len({label for draws in study.draws.values() for label in draws.labels})
     return (
-        f"{level:.0%} percentile intervals: {bootstrap.replicates} resamples of {labels} {bootstrap.unit} labels, {pairing}, "
-        f"seed {bootstrap.seed}; {share:.2%} of refits certified"
+        f"{level:.0%} percentile intervals: {bootstrap.replicates} resamples of {labels} {bootstrap.unit} labels "
+        f"({pairing}), seed {bootstrap.seed};\n{share:.2%} of refits certified"
     )

@@ -1,0 +1,84 @@
+"""The caveats of a study's data and resampling, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smelt_scaling.endpoints import Endpoints
+from smelt_scaling.errors import Note, info, warning
+from smelt_scaling.fitting import FitSettings
+from smelt_scaling.laws import AdditiveLaw
+from smelt_scaling.study.model import Bootstrap
+
+__all__ = ["study_notes"]
+
+Labels = NDArray[np.str_]
+
+
+def study_notes(
+    law: AdditiveLaw,
+    endpoints: Endpoints,
+    settings: FitSettings,
+    bootstrap: Bootstrap,
+    labels: Mapping[str, Labels],
+) -> list[Note]:
+    """Return the notes that belong to no single architecture."""
+    notes: list[Note] = []
+    if "S" in law.columns and "S" not in endpoints:
+        notes.append(info("sparsity_absent", "no column S: every row is taken as S = 0", len(endpoints)))
+    if "F" not in law.columns and {"N", "N_act"} & set(law.columns):
+        rule = f"F = {settings.flops_per_param:g} N, C = F D (--flops-per-param)"
+        notes.append(info("flops_per_param", f"law {law.name} is in parameters: {rule}"))
+    if bootstrap.unit == "row":
+        message = (
+            "no column cell, scale, trunk or run: single rows are resampled; if runs repeat, --map run=COLUMN"
+        )
+        notes.append(warning("row_resampling", message, len(endpoints)))
+    if bootstrap.status == "refused":
+        notes.append(warning("bootstrap_refused", f"no bootstrap interval: {bootstrap.reason}"))
+    notes += _pairing(bootstrap, labels)
+    notes += _draws(bootstrap, len(labels))
+    if settings.delta == "auto" or settings.delta == float("inf"):
+        message = (
+            "percentile intervals of least squares and of --delta auto cover about 90 to 93 % "
+            "at nominal 95 % in simulated worlds"
+        )
+        notes.append(warning("interval_coverage", message))
+    return notes
+
+
+def _pairing(bootstrap: Bootstrap, labels: Mapping[str, Labels]) -> list[Note]:
+    if len(labels) < 2:
+        return []
+    unit = bootstrap.unit
+    if not bootstrap.paired:
+        return [warning("unpaired", f"the architectures share no {unit} label: resampled independently")]
+    sets = [set(values.tolist()) for values in labels.values()]
+    unmatched = sorted(set.union(*sets) - set.intersection(*sets))
+    if not unmatched:
+        return []
+    shown = ", ".join(unmatched[:3]) + (", ..." if len(unmatched) > 3 else "")
+    message = f"{len(unmatched)} {unit} labels are not in every architecture ({shown}); kept"
+    return [warning("unmatched_cells", message, len(unmatched))]
+
+
+def _draws(bootstrap: Bootstrap, architectures: int) -> list[Note]:
+    notes: list[Note] = []
+    of = f"of {bootstrap.replicates}"
+    if bootstrap.degenerate and bootstrap.status == "ok":
+        message = (
+            f"{bootstrap.degenerate} {of} resamples cannot identify every parameter; kept, "
+            "holding the unidentified ones at the full-data value"
+        )
+        notes.append(info("degenerate_draws", message, bootstrap.degenerate))
+    if bootstrap.certified_share is not None and bootstrap.certified_share < 1:
+        count = round((1 - bootstrap.certified_share) * bootstrap.replicates * architectures)
+        notes.append(warning("uncertified_draws", f"{count} replicate fits are not certified; kept", count))
+    for arch, counts in bootstrap.at_bound.items():
+        for name, count in counts.items():
+            message = f"{arch}: {name} ended on its bound in {count} {of} replicates; kept"
+            notes.append(info("draws_at_bound", message, count))
+    return notes
