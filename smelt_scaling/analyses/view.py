@@ -73,8 +73,8 @@ class View:
         Default sparsities; None for laws without S.
     flops_per_param : float
         F = flops_per_param * N.
-    no_draws : str
-        Why there is no bootstrap interval; empty if there is one.
+    no_draws, no_jackknife : str
+        Why there is no percentile or jackknife interval; empty if there is one.
     notes : tuple of Note
         Caveats that stay with every result.
     """
@@ -84,6 +84,7 @@ class View:
     sparsities: Array | None
     flops_per_param: float
     no_draws: str
+    no_jackknife: str
     notes: tuple[Note, ...]
 
     def side(self, arch: str) -> Side:
@@ -163,12 +164,16 @@ def view_of(source: Study | Paper | View) -> View:
         return source
     if isinstance(source, Paper):
         return _paper_view(source)
+    # an interval of an ill-conditioned design means nothing, whichever way it is made
+    refused = any(fit.intervals_refused for fit in source.fits.values())
+    too_many = "" if source.jackknife is not None else "too many labels to leave each out"
+    ill = "the design is too ill-conditioned for any interval"
     sides = {
         arch: Side(
             arch=arch,
             surface=fit.surface,
             draws=source.draws[arch] if source.draws else None,
-            jackknife=source.jackknife[arch] if source.jackknife else None,
+            jackknife=source.jackknife[arch] if source.jackknife and not refused else None,
             window=fit.window,
             unidentified=fit.unidentified,
             only_at=fit.only_at,
@@ -176,13 +181,13 @@ def view_of(source: Study | Paper | View) -> View:
         )
         for arch, fit in source.fits.items()
     }
-    refused = any(fit.intervals_refused for fit in source.fits.values())
     return View(
         law=source.law,
         sides=sides,
         sparsities=default_sparsities(source.endpoints) if "S" in source.law.columns else None,
         flops_per_param=source.settings.flops_per_param,
-        no_draws="the design is too ill-conditioned for any interval" if refused else source.bootstrap.reason,
+        no_draws=ill if refused else source.bootstrap.reason,
+        no_jackknife=ill if refused else too_many,
         notes=tuple(
             note for note in source.all_notes if note.severity == "warning" or note.code == "flops_per_param"
         ),
@@ -213,6 +218,7 @@ def _paper_view(paper: Paper) -> View:
         sparsities=paper.sparsities if "S" in law.columns else None,
         flops_per_param=6.0,
         no_draws="published coefficients come without draws",
+        no_jackknife="published coefficients come without data",
         notes=(),
     )
 

@@ -28,6 +28,7 @@ Counts = NDArray[np.int16]
 PILOT = 256
 SEEDS = 32
 THOROUGH_SEEDS = 8
+SCREEN = 4096  # replicates screened at once
 BLOCK_ELEMENTS = 150_000  # rows x replicates handled at once; a few arrays of this size stay in cache
 
 
@@ -77,6 +78,11 @@ def degenerate_replicates(fitted: Fitted, index: NDArray[np.intp], counts: Count
         Coordinates to hold at the full-data value: the exponent that lost its levels with the amplitude of a term that
         became constant, or every exponent where only the Jacobian tells.
     """
+    parts = [_screen(fitted, index, counts[lo : lo + SCREEN]) for lo in range(0, len(counts), SCREEN)]
+    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
+
+def _screen(fitted: Fitted, index: NDArray[np.intp], counts: Counts) -> tuple[Mask, Mask]:
     problem = fitted.problem
     law, free = problem.law, problem.free
     present = counts[:, index] > 0
@@ -107,6 +113,7 @@ def refit(
     labels: tuple[str, ...],
     settings: FitSettings,
     *,
+    screened: tuple[Mask, Mask] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Draws:
     """Refit one architecture under every row of ``counts``.
@@ -123,6 +130,8 @@ def refit(
         The labels.
     settings : FitSettings
         Engine and thoroughness.
+    screened : pair of bool arrays, optional
+        What `degenerate_replicates` returned, if it is known already.
     progress : callable, optional
         Called with the number of replicates just finished.
     """
@@ -131,10 +140,9 @@ def refit(
     total, size = len(counts), len(problem.held)
     block = max(64, BLOCK_ELEMENTS // len(index) // 64 * 64)
     blocks = [slice(lo, min(lo + block, total)) for lo in range(0, total, block)]
-    degenerate, frozen = np.zeros(total, dtype=bool), np.zeros((total, size), dtype=bool)
+    degenerate, frozen = degenerate_replicates(fitted, index, counts) if screened is None else screened
     theta, value = np.empty((total, size)), np.empty(total)
     for part in blocks:
-        degenerate[part], frozen[part] = degenerate_replicates(fitted, index, counts[part])
         start = np.repeat(fitted.theta[None, :], part.stop - part.start, axis=0)
         weights = problem.weight * counts[part][:, index]
         found = optimise(objective, start, weights, delta_ladder(delta), frozen=frozen[part])

@@ -23,6 +23,9 @@ __all__ = ["fit"]
 
 Labels = NDArray[np.str_]
 
+#: With more labels than this, leave-one-out fits would cost more than the bootstrap and say no more.
+JACKKNIFE_LIMIT = 200
+
 #: Above this share of degenerate replicates a bootstrap interval is refused.
 DEGENERATE_LIMIT = 0.01
 
@@ -107,7 +110,7 @@ def fit(
             arch: fit_architecture(arch, rows, law, settings, n_cells=len(np.unique(by_arch[arch])))
             for arch, rows in endpoints.by_arch().items()
         }
-        jackknife = _refit_all(fitted, by_arch, jackknife_plan(by_arch), settings, None)
+        jackknife = _jackknife(fitted, by_arch, settings)
         draws, summary = _bootstrap(fitted, by_arch, unit, bootstrap, seed, settings, progress)
     return Study(
         law=law,
@@ -137,27 +140,22 @@ def _normalise_pins(
     return result or None
 
 
-def _refit_all(
-    fitted: Mapping[str, Fitted],
-    labels: Mapping[str, Labels],
-    plan: Plan,
-    settings: FitSettings,
-    progress: Callable[[int, int], None] | None,
-) -> dict[str, Draws]:
-    total, done = plan.replicates * len(fitted), 0
+def _indices(plan: Plan, labels: Mapping[str, Labels]) -> dict[str, NDArray[np.intp]]:
+    """Return, per architecture, the position of each row's label among the plan's labels."""
+    return {arch: np.searchsorted(np.array(plan.labels[arch]), own) for arch, own in labels.items()}
 
-    def advance(count: int) -> None:
-        nonlocal done
-        done += count
-        if progress is not None:
-            progress(done, total)
 
-    result = {}
-    for arch, one in fitted.items():
-        own = plan.labels[arch]
-        index = np.searchsorted(np.array(own), labels[arch])
-        result[arch] = refit(one, index, plan.counts[arch], own, settings, progress=advance)
-    return result
+def _jackknife(
+    fitted: Mapping[str, Fitted], labels: Mapping[str, Labels], settings: FitSettings
+) -> dict[str, Draws] | None:
+    plan = jackknife_plan(labels)
+    if plan.replicates > JACKKNIFE_LIMIT:
+        return None
+    index = _indices(plan, labels)
+    return {
+        arch: refit(one, index[arch], plan.counts[arch], plan.labels[arch], settings)
+        for arch, one in fitted.items()
+    }
 
 
 def _bootstrap(
@@ -207,13 +205,11 @@ def _bootstrap(
                 "refused",
                 f"{arch}: condition number {condition:.2g} is above 1e6, so no interval means anything",
             )
-    lost = np.zeros(replicates, dtype=bool)
-    for arch, one in fitted.items():
-        index = np.searchsorted(np.array(plan.labels[arch]), labels[arch])
-        for lo in range(0, replicates, 4096):
-            part = slice(lo, min(lo + 4096, replicates))
-            lost[part] |= degenerate_replicates(one, index, plan.counts[arch][part])[0]
-    degenerate = int(lost.sum())
+    index = _indices(plan, labels)
+    screened = {
+        arch: degenerate_replicates(one, index[arch], plan.counts[arch]) for arch, one in fitted.items()
+    }
+    degenerate = int(np.any([lost for lost, _ in screened.values()], axis=0).sum())
     if degenerate > DEGENERATE_LIMIT * replicates:
         fewest = min(len(own) for own in plan.labels.values())
         reason = (
@@ -221,5 +217,23 @@ def _bootstrap(
             "identify every parameter; use --interval jackknife-t"
         )
         return None, outcome("refused", reason, degenerate=degenerate)
-    draws = _refit_all(fitted, labels, plan, settings, progress)
+    draws: dict[str, Draws] = {}
+    done, total = 0, replicates * len(fitted)
+
+    def advance(count: int) -> None:
+        nonlocal done
+        done += count
+        if progress is not None:
+            progress(done, total)
+
+    for arch, one in fitted.items():
+        draws[arch] = refit(
+            one,
+            index[arch],
+            plan.counts[arch],
+            plan.labels[arch],
+            settings,
+            screened=screened[arch],
+            progress=advance,
+        )
     return draws, outcome("ok", "", draws, degenerate)
