@@ -4,10 +4,11 @@ Three contestants minimise the same replicates from the same point, the full-dat
 
 - ``newton``: `smelt_scaling.engine.newton.minimise`, all replicates as one batch;
 - ``library``: `smelt_scaling.engine.lbfgsb.minimise_lbfgsb`, whose objective evaluates a padded batch of 64 lanes;
-- ``lean``: SciPy's L-BFGS-B on the objective below, plain NumPy for one replicate without its zero-weight rows.
+- ``lean``: SciPy's L-BFGS-B on the objective below, plain NumPy for one replicate without its zero-weight rows, at
+  about the loosest tolerances that still reach the same objective to 1e-9 (at ftol 1e-10 it misses one in a hundred);
+- ``lean_tight``: the same with the tolerances of the library.
 
-The lean one is what a careful script would write, so the ratio to it is the headline. Its ``gtol`` is looser than the
-library's, the loosest with which it reaches the same optima, because that is faster.
+The lean one is what a careful script would write, and a faster opponent makes a smaller ratio, so it is the headline.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.example import SETTINGS, World, worlds
-from benchmarks.recorder import spread, table, timed
+from benchmarks.recorder import one_thread, spread, table, timed
 from smelt_scaling.engine.lbfgsb import OPTIONS, SCALE, minimise_lbfgsb
 from smelt_scaling.engine.newton import delta_ladder, minimise
 from smelt_scaling.engine.problem import Problem
@@ -30,7 +31,7 @@ from smelt_scaling.resampling import refit
 TITLE = "Engine: one start each, in one process"
 GOAL = 20.0
 AGREE = 1e-9
-LEAN_OPTIONS = {"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-15, "gtol": 1e-6}
+LEAN_OPTIONS = {**OPTIONS, "ftol": 1e-12, "gtol": 1e-4}
 
 Array = NDArray[np.float64]
 
@@ -81,12 +82,10 @@ def minimise_lean(world: World, rows: NDArray[np.intp], options: dict[str, Any])
 
 def measure(replicates: int = 2000, rounds: int = 7, per_round: int = 40) -> dict[str, Any]:
     """Interleave the contestants; costs are per fit, because L-BFGS-B gets through a part of the replicates only."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1):  # as a study does
+    with one_thread():  # as a study does
         found = worlds(example_endpoints(), replicates=replicates)
         by_arch = {arch: _one_architecture(world, rounds, per_round) for arch, world in found.items()}
-    names = ("lean", "library", "extra_starts")
+    names = ("lean", "lean_tight", "library", "extra_starts")
     costs = [list(arch.pop("costs").values()) for arch in by_arch.values()]
     total = {
         name: {
@@ -114,18 +113,19 @@ def _one_architecture(world: World, rounds: int, per_round: int) -> dict[str, An
     usable = np.flatnonzero(~frozen.any(axis=1))  # the lean objective holds nothing
     minimise_lean(world, usable[:2], LEAN_OPTIONS)  # imports and caches are nobody's cost
     costs: dict[str, list[tuple[float, float]]] = {
-        name: [] for name in ("newton", "lean", "library", "refit")
+        name: [] for name in ("newton", "lean", "lean_tight", "library", "refit")
     }
-    gaps: dict[str, list[Array]] = {"lean": [], "library": []}
-    evaluations: dict[str, list[Array]] = {"lean": [], "library": []}
+    gaps: dict[str, list[Array]] = {"lean": [], "lean_tight": [], "library": []}
+    evaluations: dict[str, list[Array]] = {name: [] for name in gaps}
     for i in range(rounds):
         rows = np.resize(np.roll(usable, -i * per_round), per_round)
         newton, clock = timed(lambda: minimise(objective, start, weights, ladder, frozen=frozen))
         costs["newton"].append((clock.cpu / len(start), clock.wall / len(start)))
-        (f, counted), clock = timed(lambda rows=rows: minimise_lean(world, rows, LEAN_OPTIONS))
-        costs["lean"].append((clock.cpu / per_round, clock.wall / per_round))
-        gaps["lean"].append(f / newton.objective[rows] - 1)
-        evaluations["lean"].append(counted)
+        for name, options in (("lean", LEAN_OPTIONS), ("lean_tight", OPTIONS)):
+            (f, counted), clock = timed(lambda rows=rows, o=options: minimise_lean(world, rows, o))
+            costs[name].append((clock.cpu / per_round, clock.wall / per_round))
+            gaps[name].append(f / newton.objective[rows] - 1)
+            evaluations[name].append(counted)
         other, clock = timed(
             lambda rows=rows: minimise_lbfgsb(objective, start[rows], weights[rows], ladder)
         )
@@ -170,12 +170,13 @@ def page(values: dict[str, Any]) -> str:
         f"{values['lbfgsb_replicates']} of them. Every contestant starts once, at the full-data optimum; contestants take "
         f"turns in {values['rounds']} rounds, and a ratio is formed within each round. BLAS runs on one thread.",
         "",
-        f"**Newton takes {1 / head['median']:.4f} of the CPU time of lean L-BFGS-B: {head['median']:.0f} times faster** "
-        f"(worst round {head['min']:.0f}; goal {GOAL:.0f}).",
+        f"**Newton is {head['median']:.0f} times faster per fit than lean L-BFGS-B** (CPU time, median of rounds; worst round "
+        f"{head['min']:.0f}; goal {GOAL:.0f}).",
         "",
     ]
     labels = {
-        "lean": "L-BFGS-B, lean NumPy objective (headline)",
+        "lean": "L-BFGS-B, lean NumPy objective, loosest tolerances that agree (headline)",
+        "lean_tight": "L-BFGS-B, lean NumPy objective, tolerances of the library",
         "library": "L-BFGS-B, `--engine lbfgsb`",
         "extra_starts": "Newton with the extra start and the certificate (what a study runs)",
     }
@@ -193,12 +194,12 @@ def page(values: dict[str, Any]) -> str:
     )
     rows = []
     for arch, one in values["archs"].items():
-        for name in ("newton", "refit", "lean", "library"):
+        for name in ("newton", "refit", "lean", "lean_tight", "library"):
             agree = one["agree"].get(name)
             rows.append(
                 [
                     arch,
-                    {"refit": "newton, extra start, certificate"}.get(name, name),
+                    {"refit": "newton, extra start, certificate"}.get(name, name.replace("_", ", ")),
                     f"{one['ms_per_fit'][name]['min']:.3f}",
                     f"{one['ms_per_fit'][name]['median']:.3f}",
                     f"{one['evaluations'][name]:.0f}" if name in one["evaluations"] else "",

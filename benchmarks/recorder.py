@@ -48,6 +48,18 @@ def cpu_model() -> str:
     return f"{names.get('model name', platform.machine())} ({', '.join(identity)})"
 
 
+def one_thread() -> Any:
+    """Return the context in which everything is timed: one BLAS thread, as in a study.
+
+    SciPy brings a BLAS of its own, and a limit binds only libraries that are loaded: unloaded, it would later start
+    threads that wait busily and count as CPU time of L-BFGS-B.
+    """
+    import scipy.optimize  # noqa: F401
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(limits=1)
+
+
 class Clock:
     """Process CPU and wall seconds of a ``with`` block."""
 

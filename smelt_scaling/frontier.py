@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from smelt_scaling._isoterms import IsoTerm, align, allocates, falling_and_rising, has_closed_form, iso_terms
 from smelt_scaling.errors import FrontierError, UsageError
 from smelt_scaling.laws import Surface
 
@@ -49,15 +50,6 @@ class Allocation:
     flops_per_token: Array
     tokens: Array
     loss: Array
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _IsoTerm:
-    """One term on an iso-FLOP curve, ``exp(intercept + slope*ln F - decay*ln C)``; arrays broadcast together."""
-
-    intercept: Array
-    slope: Array
-    decay: Array
 
 
 class Frontier:
@@ -94,7 +86,7 @@ class Frontier:
     ) -> None:
         self.surface = surface
         self.flops_per_param = flops_per_param
-        self._numeric = numeric or not self._has_closed_form()
+        self._numeric = numeric or not has_closed_form(surface.law)
 
     def __repr__(self) -> str:
         kind = "numeric" if self._numeric else "closed form"
@@ -108,7 +100,7 @@ class Frontier:
     @property
     def allocates(self) -> bool:
         """Whether the law separates model size from tokens; a law in C alone does not."""
-        return set(self.surface.law.columns) - {"C", "S"} != set()
+        return allocates(self.surface.law)
 
     @property
     def exponent(self) -> Array:
@@ -160,7 +152,7 @@ class Frontier:
         log_budget, sparsity = self._arguments(budget, S)
         if self._numeric:
             return self._minimise(log_budget, sparsity)[1]
-        floor = _align(self.surface[self.surface.law.floor], log_budget.ndim)
+        floor = align(self.surface[self.surface.law.floor], log_budget.ndim)
         return np.asarray(floor + np.exp(self.log_reducible(log_budget, sparsity)))
 
     def budget_for(self, loss: ArrayLike, S: ArrayLike | None = None) -> Array:  # noqa: N803
@@ -184,10 +176,10 @@ class Frontier:
                 target.shape, draws + (1,) * trailing, () if S is None else np.shape(S)
             )
             return invert_loss(self._loss_at(sparsity, trailing), np.broadcast_to(target, tail))
-        floor = _align(self.surface[self.surface.law.floor], trailing)
+        floor = align(self.surface[self.surface.law.floor], trailing)
         log_scale, exponent = self._power_law(sparsity, trailing)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            log_budget = (log_scale - np.log(target - floor)) / _align(exponent, trailing)
+            log_budget = (log_scale - np.log(target - floor)) / align(exponent, trailing)
         return np.where(target > floor, np.exp(log_budget), np.inf)
 
     def log_reducible(self, log_budget: ArrayLike, S: ArrayLike | None = None) -> Array:  # noqa: N803
@@ -197,72 +189,15 @@ class Frontier:
             np.asarray(log_budget, dtype=np.float64), np.asarray(0.0 if S is None else S, dtype=np.float64)
         )
         log_scale, exponent = self._power_law(None if S is None else sparsity, log_c.ndim)
-        return np.asarray(log_scale - _align(exponent, log_c.ndim) * log_c)
+        return np.asarray(log_scale - align(exponent, log_c.ndim) * log_c)
 
     # -- closed form -----------------------------------------------------------------------------------------------
-
-    def _has_closed_form(self) -> bool:
-        """One term in C alone, or two terms that are monomials in F (or N) and D times anything in S."""
-        terms = self.surface.law.parsed.terms
-        for term in terms:
-            for power in term.powers:
-                if set(power.feature.names) != {"S"} and power.feature.monomial() is None:
-                    return False
-                if "S" in power.feature.names and len(power.feature.names) > 1:
-                    return False
-        return len(terms) == (2 if self.allocates else 1)
 
     def _require_closed_form(self, what: str) -> None:
         if self._numeric:
             raise FrontierError(
                 f"law {self.surface.law.name}: {what} has no closed form; use loss and allocate"
             )
-
-    def _iso_terms(self, S: Array | None, ndim: int) -> list[_IsoTerm]:  # noqa: N803
-        """Terms on the iso-FLOP curve, aligned to ``ndim`` trailing axes."""
-        surface, result = self.surface, []
-        for term in surface.law.parsed.terms:
-            with np.errstate(divide="ignore"):
-                intercept = np.log(_align(surface[term.amplitude], ndim))
-            slope = decay = np.zeros(intercept.shape)
-            for power in term.powers:
-                named = isinstance(power.exponent, str)
-                exponent = power.sign * (
-                    _align(surface[str(power.exponent)], ndim) if named else float(power.exponent)
-                )
-                if set(power.feature.names) == {"S"}:
-                    if S is None:
-                        raise UsageError(
-                            f"law {surface.law.name}: it holds S, so a sparsity is needed (--sparsity)"
-                        )
-                    intercept = intercept + exponent * power.feature.log({"S": S})
-                    continue
-                monomial = power.feature.monomial()
-                assert monomial is not None  # _has_closed_form
-                constant, powers = monomial
-                size = powers.get("N", 0.0) + powers.get("N_act", 0.0)
-                tokens, compute = powers.get("D", 0.0), powers.get("C", 0.0)
-                # ln F = u, ln N = u - ln(flops_per_param), ln D = ln C - u
-                intercept = intercept + exponent * (np.log(constant) - size * np.log(self.flops_per_param))
-                slope = slope + exponent * (powers.get("F", 0.0) + size - tokens)
-                decay = decay - exponent * (tokens + compute)
-            result.append(_IsoTerm(intercept=intercept, slope=slope, decay=decay))
-        return result
-
-    def _two_terms(self, S: Array | None, ndim: int) -> tuple[_IsoTerm, _IsoTerm]:  # noqa: N803
-        """Return the falling and the rising term along ln F."""
-        first, second = self._iso_terms(S, ndim)
-        falling, rising = (first, second) if np.all(first.slope <= second.slope) else (second, first)
-        if np.any(falling.slope >= 0) or np.any(rising.slope <= 0):
-            raise FrontierError(
-                f"law {self.surface.law.name}: no interior optimum, because one exponent is not positive; "
-                "the loss falls towards one end of the iso-FLOP curve"
-            )
-        if np.any(np.isneginf(falling.intercept)) or np.any(np.isneginf(rising.intercept)):
-            raise FrontierError(
-                f"law {self.surface.law.name}: no interior optimum, because an amplitude is 0"
-            )
-        return falling, rising
 
     def _power_law(self, S: ArrayLike | None, ndim: int | None = None) -> tuple[Array, Array]:  # noqa: N803
         """Return ln P (draws + S axes) and gamma (draws)."""
@@ -271,7 +206,7 @@ class Frontier:
             sparsity = np.zeros(())  # gamma does not depend on S
         axes = ndim if ndim is not None else (0 if sparsity is None else sparsity.ndim)
         if not self.allocates:
-            (only,) = self._iso_terms(sparsity, axes)
+            (only,) = iso_terms(self.surface, sparsity, axes, self.flops_per_param)
             return only.intercept, only.decay.reshape(self.surface.draws_shape)
         falling, rising = self._two_terms(sparsity, axes)
         s1, s2 = -falling.slope, rising.slope
@@ -281,6 +216,9 @@ class Frontier:
         )
         exponent = w * falling.decay + (1 - w) * rising.decay
         return log_scale, exponent.reshape(self.surface.draws_shape)
+
+    def _two_terms(self, S: Array | None, ndim: int) -> tuple[IsoTerm, IsoTerm]:  # noqa: N803
+        return falling_and_rising(self.surface, S, ndim, self.flops_per_param)
 
     # -- numeric ---------------------------------------------------------------------------------------------------
 
@@ -365,9 +303,9 @@ def log_multiplier(
     ndim = log_c.ndim
     scale_t, gamma_t = target._power_law(sparsity, ndim)
     scale_r, gamma_r = reference._power_law(sparsity, ndim)
-    gamma_t, gamma_r = _align(gamma_t, ndim), _align(gamma_r, ndim)
-    floor_t = _align(target.surface[target.surface.law.floor], ndim)
-    floor_r = _align(reference.surface[reference.surface.law.floor], ndim)
+    gamma_t, gamma_r = align(gamma_t, ndim), align(gamma_r, ndim)
+    floor_t = align(target.surface[target.surface.law.floor], ndim)
+    floor_r = align(reference.surface[reference.surface.law.floor], ndim)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         excess = (floor_t - floor_r) * np.exp(gamma_t * log_c - scale_t)
         m = (scale_r - scale_t + (gamma_t - gamma_r) * log_c - np.log1p(excess)) / gamma_r
@@ -381,9 +319,5 @@ def _numeric_log_multiplier(target: Frontier, reference: Frontier, log_c: Array,
     if target.surface.law == reference.surface.law and target.flops_per_param == reference.flops_per_param:
         # a root finder would leave rounding noise where the answer is known
         same = np.all(target.surface.coef == reference.surface.coef, axis=-1)
-        m = np.where(_align(same, log_c.ndim), 0.0, m)
+        m = np.where(align(same, log_c.ndim), 0.0, m)
     return np.asarray(m)
-
-
-def _align(draws: Array, ndim: int) -> Array:
-    return np.reshape(draws, draws.shape + (1,) * ndim)

@@ -5,5 +5,6 @@ from __future__ import annotations
 from smelt_scaling.analyses.allocation import allocate
 from smelt_scaling.analyses.gain import ce_gain
 from smelt_scaling.analyses.prediction import predict
+from smelt_scaling.analyses.reproduction import reproduce
 
-__all__ = ["allocate", "ce_gain", "predict"]
+__all__ = ["allocate", "ce_gain", "predict", "reproduce"]

@@ -60,7 +60,7 @@ def predict(
     >>> from smelt_scaling.papers import load_paper
     >>> table = predict(load_paper("smelt"), {"F": 1e10, "D": 1e11, "S": 0.947})
     >>> table["loss"].round(4).tolist()
-    [1.7268, 1.7163]
+    [1.7268, 1.7154]
     """
     import pandas as pd
 

@@ -34,8 +34,9 @@ def outside(
 
     Examples
     --------
-    >>> outside({"C": (1.3e19, 2.2e21), "S": (0.8, 0.96)}, arch="smelt", C=1e22, S=0.98)
-    [{'code': 'out_C', 'arch': 'smelt', 'factor': 4.545454545454546}, {'code': 'out_S', 'arch': 'smelt', 'factor': 2.0}]
+    >>> window = {"C": (1.3e19, 2.2e21), "S": (0.8, 0.96)}
+    >>> [(item["code"], round(item["factor"], 3)) for item in outside(window, arch="smelt", C=1e22, S=0.98)]
+    [('out_C', 4.545), ('out_S', 2.0)]
     """
     found = []
     for name, value in values.items():

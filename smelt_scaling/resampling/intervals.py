@@ -65,7 +65,7 @@ def jackknife_t_interval(point: Array, left_out: Array, level: float) -> tuple[A
     >>> means = (x.sum() - x) / 3
     >>> lo, hi = jackknife_t_interval(np.array(x.mean()), means, 0.95)
     >>> round(float(lo), 4), round(float(hi), 4)
-    (-0.7102, 7.7102)
+    (-0.71, 7.71)
     """
     from scipy.stats import t
 

@@ -1,0 +1,97 @@
+"""A claim: one printed number, the printed numbers it follows from, and the function between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smelt_scaling.frontier import Frontier
+from smelt_scaling.laws import Surface, get_law
+from smelt_scaling.papers import Paper, parse_number, rounding
+
+__all__ = ["Claim", "Values", "coefficient_inputs", "perturbed_frontier", "perturbed_surface"]
+
+Array = NDArray[np.float64]
+Values = Mapping[str, Array]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Claim:
+    """A printed number that follows from others.
+
+    Parameters
+    ----------
+    table, row, quantity, published : str
+        Where it stands, and its text.
+    inputs : mapping of str to str
+        The rounded numbers it follows from, as printed. What is exact belongs into ``compute``.
+    compute : callable
+        Values of the inputs, arrays of equal length -> the quantity, an array of that length (or of length 1).
+    truncated : bool
+        The source cuts digits off instead of rounding, so a whole unit of the last digit is open.
+    bound : bool
+        The source says "at most".
+
+    Examples
+    --------
+    >>> third = {"a": "0.33"}
+    >>> claim = Claim(
+    ...     table="t", row="r", quantity="q", published="0.7", inputs=third, compute=lambda v: 2 * v["a"])
+    >>> {name: round(value, 3) for name, value in claim.judge().items()}
+    {'recomputed': 0.66, 'difference': -0.04, 'allowed': 0.06, 'agrees': True}
+    """
+
+    table: str
+    row: str
+    quantity: str
+    published: str
+    compute: Callable[[Values], Array]
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    truncated: bool = False
+    bound: bool = False
+
+    def judge(self) -> dict[str, Any]:
+        """Return recomputed, difference, allowed and agrees."""
+        size = 1 + 2 * len(self.inputs)
+        values = {name: np.full(size, parse_number(text)) for name, text in self.inputs.items()}
+        for i, (name, text) in enumerate(self.inputs.items()):
+            half = rounding(text)
+            values[name][1 + 2 * i] += half
+            values[name][2 + 2 * i] -= half
+        found = np.broadcast_to(np.asarray(self.compute(values), dtype=np.float64), (size,))
+        recomputed = float(found[0])
+        moved = np.abs(found[1:] - recomputed).reshape(-1, 2).max(axis=1)
+        allowed = float(rounding(self.published) * (2 if self.truncated else 1) + moved.sum())
+        difference = recomputed - parse_number(self.published)
+        excess = difference if self.bound else abs(difference)
+        # a difference of exactly half a unit may come out a rounding error above it
+        agrees = bool(excess <= allowed + 1e-12 * abs(recomputed))
+        return {"recomputed": recomputed, "difference": difference, "allowed": allowed, "agrees": agrees}
+
+
+def coefficient_inputs(paper: Paper, archs: Iterable[str]) -> dict[str, str]:
+    """Return "arch.parameter" -> coefficient as printed."""
+    table = paper.tables["coefficients"]
+    names = get_law(table.metadata["law"]).parameters
+    by_arch = {record["arch"]: record for record in table.records()}
+    return {f"{arch}.{name}": by_arch[arch][name] for arch in archs for name in names}
+
+
+def perturbed_surface(paper: Paper, values: Values, arch: str) -> Surface:
+    """Return the surface of values named as in `coefficient_inputs`; perturbations are its draws."""
+    table = paper.tables["coefficients"]
+    law = get_law(table.metadata["law"])
+    form = {record["arch"]: record.get("form") for record in table.records()}[arch]
+    logged = {law.floor, *law.amplitudes} if form == "log" else set()
+    columns = [values[f"{arch}.{name}"] for name in law.parameters]
+    columns = [np.exp(c) if name in logged else c for name, c in zip(law.parameters, columns, strict=True)]
+    return Surface(law=law, coef=np.stack(columns, axis=-1))
+
+
+def perturbed_frontier(paper: Paper, values: Values, arch: str) -> Frontier:
+    """Return the frontier of `perturbed_surface`."""
+    return Frontier(perturbed_surface(paper, values, arch))

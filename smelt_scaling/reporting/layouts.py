@@ -1,0 +1,177 @@
+"""What each analysis shows to people: title, caption, columns and footnotes, as declarations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from smelt_scaling.formatting import UNREACHABLE
+from smelt_scaling.reporting.columns import MARK, Column, make_grid
+from smelt_scaling.reporting.document import Document
+from smelt_scaling.reporting.raw import plain_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["LAYOUTS"]
+
+Rows = Sequence[Mapping[str, Any]]
+
+SPARSITY = Column(key="sparsity", header="S", kind="number", digits=3, optional=True)
+
+GAIN = (
+    Column(key="budget", header="budget", kind="quantity", marked=True),
+    SPARSITY,
+    Column(key="gain", header="compute saved", kind="percent", interval=True, unreachable=True),
+    Column(key="multiplier", header="multiplier", kind="multiplier", unreachable=True),
+    Column(key="reference_budget", header="same loss costs", kind="quantity", unreachable=True),
+    Column(key="loss", header="loss", kind="number"),
+)
+
+TURNOVER = (
+    SPARSITY,
+    Column(key="peak_budget", header="peak at", kind="quantity"),
+    Column(key="peak_gain", header="peak saving", kind="percent"),
+    Column(key="zero_crossings", header="zero at", kind="quantities"),
+    Column(key="unreachable_from", header=f"{UNREACHABLE} from", kind="quantity", optional=True),
+)
+
+ALLOCATION = (
+    Column(key="arch", header="arch"),
+    Column(key="budget", header="budget", kind="quantity", marked=True),
+    SPARSITY,
+    Column(key="flops_per_token", header="F*", kind="quantity"),
+    Column(key="tokens", header="D*", kind="size"),
+    Column(key="dense_params", header="F*/6", kind="size"),
+    Column(key="tokens_per_param", header="D*/(F*/6)", kind="number", digits=3, interval=True),
+    Column(key="loss", header="loss", kind="number"),
+)
+
+REPRODUCTION = (
+    Column(key="row", header="row"),
+    Column(key="quantity", header="quantity"),
+    Column(key="published", header="published", kind="number", digits=5),
+    Column(key="recomputed", header="recomputed", kind="number", digits=5),
+    Column(key="allowed", header="allowed", kind="number", digits=2),
+    Column(key="verdict", header="agrees"),
+)
+
+SUPPORT_FOOTNOTE = (
+    f"{MARK} extrapolated: the optimum lies outside the runs of the named architecture, by the factor shown, in "
+    "F (FLOPs per token), D (tokens), C (budget), S (as 1 - S) or TPP (tokens per dense parameter)."
+)
+
+
+def gain_document(frame: pd.DataFrame) -> Document:
+    """Describe a table of gains, with its peaks and zero crossings below."""
+    rows = plain_rows(frame)
+    target, reference = rows[0]["target"], rows[0]["reference"]
+    turning = make_grid(
+        [dict(item) for item in frame.attrs.get("turnover", ())],
+        TURNOVER,
+        heading="Where the saving peaks and where it changes sign",
+    )
+    footnotes = _support_footnote(rows)
+    lost = any(row["unreachable"] or row["hi_unreachable"] for row in rows)
+    if lost or any(item.get("unreachable_from") for item in frame.attrs.get("turnover", ())):
+        footnotes.append(
+            f"{UNREACHABLE}: at no finite compute does {reference} reach that loss of {target}, because its "
+            "irreducible loss is higher."
+        )
+    return Document(
+        title=f"Compute saved by {target} relative to {reference} at equal loss",
+        caption=(
+            _interval_sentence(frame, any(row["gain_lo"] is not None or row["hi_unreachable"] for row in rows)),
+            f"Budgets of {target} and what the same loss costs {reference} in training FLOPs; loss in nats/token.",
+        ),
+        grids=(make_grid(rows, GAIN), turning) if turning.rows else (make_grid(rows, GAIN),),
+        footnotes=tuple(footnotes),
+    )
+
+
+def allocation_document(frame: pd.DataFrame) -> Document:
+    """Describe a table of compute-optimal allocations."""
+    rows = plain_rows(frame)
+    ratio = f"{frame.attrs.get('settings', {}).get('flops_per_param', 6.0):g}"
+    columns = [
+        column
+        if ratio == "6"
+        else Column(**{**vars(column), "header": column.header.replace("6", ratio)})
+        for column in ALLOCATION
+    ]
+    return Document(
+        title="Compute-optimal model size, tokens and loss",
+        caption=(
+            _interval_sentence(frame, any(row["tokens_per_param_lo"] is not None for row in rows)),
+            f"F* in training FLOPs per token, D* in tokens, F*/{ratio} the dense parameters of equal compute; "
+            "loss in nats/token.",
+        ),
+        grids=(make_grid(rows, columns),),
+        footnotes=tuple(_support_footnote(rows)),
+    )
+
+
+def prediction_document(frame: pd.DataFrame) -> Document:
+    """Describe a table of predicted losses; the columns are those of the law."""
+    rows = plain_rows(frame)
+    shown = {"F": "quantity", "D": "size", "N": "size", "N_act": "size", "C": "quantity"}
+    first, *_ = (name for name in frame.columns if name != "arch")
+    columns = [Column(key="arch", header="arch", marked=True)]
+    for name in map(str, frame.columns):
+        if name == "arch":
+            continue
+        if name == "loss":
+            break
+        columns.append(Column(key=name, header=name, kind=shown.get(name, "number")))  # type: ignore[arg-type]
+    columns.append(Column(key="loss", header="loss", kind="number", interval=True))
+    return Document(
+        title="Predicted loss in nats/token",
+        caption=(
+            _interval_sentence(frame, any(row["loss_lo"] is not None for row in rows)),
+            "Intervals are those of the surface, the mean of runs like these, not of a single new run.",
+        ),
+        grids=(make_grid(rows, columns),),
+        footnotes=tuple(_support_footnote(rows)),
+    )
+
+
+def reproduction_document(frame: pd.DataFrame) -> Document:
+    """Describe published numbers beside recomputed ones, one grid per published table."""
+    verdicts = {True: "yes", False: "NO", None: "not recomputed"}
+    rows = [{**row, "verdict": verdicts[row["agrees"]]} for row in plain_rows(frame)]
+    tables = dict.fromkeys(row["table"] for row in rows)
+    count = {text: sum(row["verdict"] == text for row in rows) for text in verdicts.values()}
+    return Document(
+        title=f"Published and recomputed numbers: {count['yes']} agree, {count['NO']} differ",
+        caption=("Allowed: half a unit of the last printed digit, unless the note of a table says otherwise.",),
+        grids=tuple(
+            make_grid(
+                chosen := [row for row in rows if row["table"] == table],
+                REPRODUCTION,
+                heading=f"{table} ({chosen[0]['section']})",
+            )
+            for table in tables
+        ),
+    )
+
+
+def _support_footnote(rows: Rows) -> list[str]:
+    return [SUPPORT_FOOTNOTE] if any(row["extrapolated"] for row in rows) else []
+
+
+def _interval_sentence(frame: pd.DataFrame, drawn: bool) -> str:
+    settings = frame.attrs.get("settings", {})
+    law = settings.get("law", "")
+    if not drawn:
+        return f"Point estimates, no intervals; law {law}."
+    kind = f"{100 * settings['level']:g} % {settings['interval']} intervals"
+    return f"{kind}: sampling of cells under this law only; law {law}."
+
+
+#: Command -> how its frame is shown to people.
+LAYOUTS: dict[str, Callable[[Any], Document]] = {
+    "ce-gain": gain_document,
+    "allocate": allocation_document,
+    "predict": prediction_document,
+    "reproduce": reproduction_document,
+}

@@ -1,0 +1,112 @@
+"""One emitter for every result: a frame or a study in, text of the format asked for out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from smelt_scaling._json import dumps
+from smelt_scaling.errors import Note, UsageError
+from smelt_scaling.reporting.design import design_document
+from smelt_scaling.reporting.document import Document
+from smelt_scaling.reporting.latex import to_latex
+from smelt_scaling.reporting.layouts import LAYOUTS
+from smelt_scaling.reporting.markdown import to_markdown
+from smelt_scaling.reporting.raw import frame_record, plain_rows, to_csv
+from smelt_scaling.reporting.study_table import coefficient_rows, study_document
+from smelt_scaling.reporting.text import to_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from smelt_scaling.study import Study
+
+__all__ = ["FORMATS", "render_frame", "render_study"]
+
+FORMATS = ("table", "md", "csv", "json", "latex")
+
+
+def render_frame(
+    command: str,
+    frame: pd.DataFrame,
+    form: str = "table",
+    *,
+    notes: Sequence[Note] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    provenance: Mapping[str, Any] | None = None,
+) -> str:
+    """Write the result of an analysis.
+
+    Parameters
+    ----------
+    command : str
+        The analysis: ``ce-gain``, ``allocate``, ``predict``, ``check`` or ``reproduce``.
+    frame : DataFrame
+        What it returned.
+    form : {"table", "md", "csv", "json", "latex"}
+        Text, markdown and LaTeX are rounded for people; CSV and JSON carry every field at full precision.
+    notes, settings : optional
+        Those of ``frame.attrs`` by default.
+    provenance : mapping, optional
+        Where the numbers come from; in JSON only.
+
+    Returns
+    -------
+    str
+        Ends with a line break.
+
+    Raises
+    ------
+    UsageError
+        For an unknown command or format.
+
+    Examples
+    --------
+    >>> from smelt_scaling.analyses import ce_gain
+    >>> from smelt_scaling.papers import load_paper
+    >>> table = ce_gain(load_paper("smelt"), 1e21, target="smelt", reference="baseline", sparsities=0.947)
+    >>> print(render_frame("ce-gain", table).splitlines()[0])
+    Compute saved by smelt relative to baseline at equal loss
+    """
+    notes = frame.attrs.get("notes", ()) if notes is None else notes
+    if form == "csv":
+        return to_csv(plain_rows(frame))
+    if form == "json":
+        record = frame_record(
+            command,
+            frame,
+            settings=frame.attrs.get("settings", {}) if settings is None else settings,
+            notes=notes,
+            provenance=provenance or {},
+        )
+        return dumps(record)
+    layouts = LAYOUTS | {"check": design_document}
+    if command not in layouts:
+        raise UsageError(f"command {command!r} has no table; choose from {', '.join(layouts)}")
+    return _written(layouts[command](frame), form, notes)
+
+
+def render_study(study: Study, form: str = "md", *, provenance: Mapping[str, Any] | None = None) -> str:
+    """Write a study: coefficients for people, the documented JSON of ``fit``, or coefficients as CSV.
+
+    Raises
+    ------
+    UsageError
+        For an unknown format.
+    """
+    if form == "csv":
+        return to_csv(coefficient_rows(study))
+    if form == "json":
+        record = study.to_dict()
+        return dumps({**record, "provenance": {**record["provenance"], **(provenance or {})}})
+    return _written(study_document(study), form, study.all_notes)
+
+
+def _written(document: Document, form: str, notes: Sequence[Note]) -> str:
+    if form == "table":
+        return to_text(document)
+    if form == "md":
+        return to_markdown(document, notes)
+    if form == "latex":
+        return to_latex(document, notes)
+    raise UsageError(f"format {form!r} is unknown; choose from {', '.join(FORMATS)}")
