@@ -77,6 +77,19 @@ def test_long_tables_are_summed_in_slices(baseline):
         np.testing.assert_allclose(repeated, times * short, rtol=1e-9)
 
 
+@pytest.mark.parametrize("log_residual", [True, False])
+def test_single_lane_gradient_is_the_batched_one(baseline, log_residual):
+    _, rows, columns, law = baseline
+    problem = make_problem(law, columns, rows.loss, rows.weight, pins={}, log_residual=log_residual)
+    objective, delta = Objective(problem), np.array([2e-3])
+    theta = problem.centred(np.array([[1.5, 900.0, 1.1e6, 0.35, 0.17, 0.63]]))
+    weights = (np.arange(len(rows)) % 3 + 0.0)[None]
+    f, g, _ = objective.derivatives(theta, weights, problem.observed, delta)
+    value, gradient = objective.gradient(theta, weights, problem.observed, delta)
+    assert value == pytest.approx(f[0], rel=1e-12)
+    np.testing.assert_allclose(gradient, g[0], rtol=1e-10, atol=1e-15)
+
+
 def test_lanes_do_not_depend_on_their_company(baseline):
     """Bits of a lane are the same alone, in a full block and in a block of another size."""
     problem, *_ = baseline

@@ -34,6 +34,7 @@ def minimise_lbfgsb(
 ) -> Optimum:
     """Minimise lane by lane at the last delta; arguments and result as `smelt_scaling.engine.newton.minimise`."""
     from scipy.optimize import Bounds, minimize
+    from threadpoolctl import threadpool_limits
 
     problem = objective.problem
     lanes = len(start)
@@ -41,16 +42,18 @@ def minimise_lbfgsb(
     theta = np.where(problem.free, np.maximum(start, problem.lower), np.nan_to_num(problem.held))
     f, evaluations = np.empty(lanes), np.empty(lanes, dtype=np.int64)
     delta = deltas[-1:]
-    for lane in range(lanes):
-        free = problem.free if frozen is None else problem.free & ~frozen[lane]
-        bounds = Bounds(problem.lower[free], np.full(int(free.sum()), np.inf))
-        row, y = weights[lane : lane + 1], data[lane : lane + 1] if len(data) > 1 else data
+    # SciPy brings a BLAS of its own, which a limit set before its import does not reach
+    with threadpool_limits(limits=1):
+        for lane in range(lanes):
+            free = problem.free if frozen is None else problem.free & ~frozen[lane]
+            bounds = Bounds(problem.lower[free], np.full(int(free.sum()), np.inf))
+            row, y = weights[lane : lane + 1], data[lane : lane + 1] if len(data) > 1 else data
 
-        scaled = _scaled_objective(objective, theta[lane], free, row, y, delta)
-        start_free: Any = theta[lane, free]
-        found = minimize(scaled, start_free, jac=True, method="L-BFGS-B", bounds=bounds, options=OPTIONS)
-        theta[lane, free] = found.x
-        f[lane], evaluations[lane] = found.fun / SCALE, found.nfev
+            scaled = _scaled_objective(objective, theta[lane], free, row, y, delta)
+            start_free: Any = theta[lane, free]
+            found = minimize(scaled, start_free, jac=True, method="L-BFGS-B", bounds=bounds, options=OPTIONS)
+            theta[lane, free] = found.x
+            f[lane], evaluations[lane] = found.fun / SCALE, found.nfev
     return Optimum(theta=theta, objective=f, evaluations=evaluations)
 
 
@@ -62,7 +65,7 @@ def _scaled_objective(
     def scaled(x: Array) -> tuple[float, Array]:
         theta = point[None, :].copy()
         theta[0, free] = x
-        value, gradient = objective.derivatives(theta, weights, observed, delta)[:2]
-        return SCALE * float(value[0]), SCALE * gradient[0, free]
+        value, gradient = objective.gradient(theta, weights, observed, delta)
+        return SCALE * value, SCALE * gradient[free]
 
     return scaled

@@ -144,6 +144,23 @@ class Objective:
         hessian[:, lower[0], lower[1]] = hessian[:, lower[1], lower[0]]
         return f[:count], g[:count], hessian[:count]
 
+    def gradient(self, theta: Array, weights: Array, observed: Array, delta: Array) -> tuple[float, Array]:
+        """Return f and g (P,) of a single lane; arguments as `value`, with one row each.
+
+        For optimisers that ask one point at a time: no Hessian, and no padding, since a lone lane is always alone.
+        """
+        f, g = 0.0, np.zeros(theta.shape[1])
+        for part in self._slices:
+            terms = [t.exp(theta) for t in part.terms]
+            inverse, r, psi = self._residuals(part, terms, theta, np.atleast_2d(observed), delta)
+            weighted = weights[:, part.rows] * psi
+            f += float(np.vdot(weighted, r - 0.5 * psi))
+            weighted *= inverse
+            g[0] += weighted.sum()
+            for kernel, term in zip(part.terms, terms, strict=True):
+                g[kernel.columns] += (weighted * term)[0] @ kernel.design
+        return f, g
+
     def _residuals(
         self, part: _Slice, terms: list[Array], theta: Array, observed: Array, delta: Array
     ) -> tuple[Array, Array, Array]:
