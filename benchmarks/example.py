@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smelt_scaling.endpoints import Endpoints
-from smelt_scaling.fitting import Fitted, FitSettings, fit_architecture
+from smelt_scaling.fitting import FitSettings, Fitted, fit_architecture
 from smelt_scaling.laws import get_law
 from smelt_scaling.resampling import bootstrap_plan
 from smelt_scaling.resampling.replicates import degenerate_replicates

@@ -32,7 +32,7 @@ def measure(sizes: dict[str, tuple[int, ...]] | None = None, repeats: int = 3) -
     for axis, several in (sizes or SIZES).items():
         rows: list[dict[str, float]] = []
         for size in several:
-            runs = []
+            runs: list[dict[str, float]] = []
             while len(runs) < repeats and sum(run["wall"] for run in runs) < 20:
                 done = fresh_process([sys.executable, __file__, axis, str(size)])
                 runs.append({**json.loads(done["stdout"]), "rss": done["rss"], "wall": done["wall"]})
@@ -62,11 +62,13 @@ def one(axis: str, size: int) -> dict[str, float]:
             settings = FitSettings(starts=size)
             arguments = ("smelt", endpoints, get_law("sparse-additive"))
             fit_architecture(*arguments, FitSettings(starts=5), n_cells=12)
-            found, clock = timed(lambda: fit_architecture(*arguments, settings, n_cells=12))
-            kept = {"share_agreeing": found.result.certificate.starts_agreeing / found.result.certificate.starts}
+            found, clock = timed(fit_architecture, *arguments, settings, n_cells=12)
+            kept = {
+                "share_agreeing": found.result.certificate.starts_agreeing / found.result.certificate.starts
+            }
             return {"cpu": clock.cpu, **kept}
         world = worlds(endpoints, replicates=size if axis == "replicates" else REPLICATES)["smelt"]
-        draws, clock = timed(lambda: refit(world.fitted, world.index, world.counts, world.labels, SETTINGS))
+        draws, clock = timed(refit, world.fitted, world.index, world.counts, world.labels, SETTINGS)
         arrays = (draws.surface.coef, draws.objective, draws.certified, draws.degenerate, draws.improved)
         kept_mb = sum(array.nbytes for array in (*arrays, draws.at_bound, draws.counts)) / 1e6
         return {"cpu": clock.cpu, "kept_mb": kept_mb, "certified": float(draws.certified.mean())}
@@ -95,11 +97,11 @@ def page(values: dict[str, Any]) -> str:
     titles = {
         "replicates": "Replicates of one architecture, 72 points, extra start and certificate included",
         "points": f"Points of one architecture, {REPLICATES} replicates",
-        "starts": "Starts of the point fit of one architecture, 72 points (a fixed grid search and the certificate included)",
+        "starts": "Starts of one architecture's point fit, 72 points (grid search and certificate included)",
     }
     text = [
-        "Each size runs in a process of its own; CPU time is that of the growing part alone, the cheapest of up to three runs. "
-        "The exponent is the slope of log time against log size: 1 is linear, less is cheaper than linear.",
+        "Each size runs in a process of its own; CPU time is that of the growing part alone, the cheapest of up to "
+        "three runs. The exponent is the slope of log time against log size: 1 is linear, less is cheaper than linear.",
     ]
     for axis, found in values.items():
         rows = []

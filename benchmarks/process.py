@@ -5,33 +5,35 @@
 
 from __future__ import annotations
 
-import importlib.util
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.recorder import fresh_process, spread, table
+from benchmarks.recorder import CHECKOUT, fresh_process, spread, table
 
 TITLE = "Whole processes"
 GOALS = {"fit": {"wall": 10.0, "rss": 400.0}, "ce-gain": {"wall": 2.0}, "--help": {"wall": 0.5}}
 
 _LIBRARY = {
-    "fit": "from smelt_scaling import fit, read_endpoints as r; s = fit(r({runs!r})); s.save({study!r}); print(s.summary())",
-    "ce-gain": "from smelt_scaling import ce_gain, load_study; print(ce_gain(load_study({study!r}), [1e21]).to_string())",
+    "fit": "import smelt_scaling as s; f = s.fit(s.read_endpoints({runs!r}), bootstrap={n}); f.save({study!r})",
+    "ce-gain": "import smelt_scaling as s; print(s.ce_gain(s.load_study({study!r}), [1e21]))",
 }
 
 
 def commands(runs: Path, study: Path, replicates: int) -> tuple[str, dict[str, list[str]]]:
     """Return what is timed: the command line, or the same library path where there is no command line."""
-    if importlib.util.find_spec("smelt_scaling.cli") is not None:
-        cli = [sys.executable, "-m", "smelt_scaling"]
+    cli = [sys.executable, "-m", "smelt_scaling"]
+    if all(
+        subprocess.run([*cli, name, "--help"], capture_output=True, cwd=CHECKOUT).returncode == 0
+        for name in _LIBRARY
+    ):
         fit = ["fit", str(runs), "--bootstrap", str(replicates), "-o", str(study)]
         gain = ["ce-gain", "--budget", "1e21", "--study", str(study)]
         return "command line", {"--help": [*cli, "--help"], "fit": [*cli, *fit], "ce-gain": [*cli, *gain]}
-    names = {"runs": str(runs), "study": str(study)}
+    names = {"runs": str(runs), "study": str(study), "n": replicates}
     code = {name: text.format(**names) for name, text in _LIBRARY.items()}
-    code["fit"] = code["fit"].replace("))); s.save", f")), bootstrap={replicates}); s.save")
     return "library", {name: [sys.executable, "-c", text] for name, text in code.items()}
 
 
@@ -79,10 +81,10 @@ def page(values: dict[str, Any]) -> str:
             ]
         )
     text = (
-        f"Fresh processes, each {values['runs']} times in turn, run through the {values['via']}: `fit` of the simulated example "
-        f"(2 × 72 endpoints) with {values['replicates']} replicates of both architectures, saved; then `ce-gain` at one budget from "
-        "the saved study. Peak memory is the operating system's count for the process. An empty Python and `import numpy` show the floor."
+        f"Fresh processes, each {values['runs']} times in turn, run through the {values['via']}: `fit` of the "
+        f"simulated example (2 × 72 endpoints) with {values['replicates']} replicates of both architectures, saved; "
+        "then `ce-gain` at one budget from the saved study. Peak memory is the operating system's count for the "
+        "process. An empty Python and `import numpy` show the floor."
     )
-    return text + "\n\n" + table(
-        ["process", "wall s, min", "wall s, median", "CPU s, min", "peak MB, median", "goal"], rows
-    )
+    header = ["process", "wall s, min", "wall s, median", "CPU s, min", "peak MB, median", "goal"]
+    return text + "\n\n" + table(header, rows)

@@ -20,7 +20,7 @@ RESULTS = CHECKOUT / "benchmarks" / "results"
 def machine() -> dict[str, Any]:
     """Describe where the numbers come from."""
     import numpy
-    import scipy
+    import scipy.optimize  # loads SciPy's own BLAS
     from threadpoolctl import threadpool_info
 
     blas = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
@@ -32,7 +32,9 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "numpy": numpy.__version__,
         "scipy": scipy.__version__,
-        "blas": ", ".join(sorted({f"{b['internal_api']} {b['version']} ({b['architecture']})" for b in blas})),
+        "blas": ", ".join(
+            sorted({f"{b['internal_api']} {b['version']} ({b['architecture']})" for b in blas})
+        ),
     }
 
 
@@ -72,10 +74,10 @@ class Clock:
         self.cpu += time.process_time()
 
 
-def timed(call: Callable[[], Any]) -> tuple[Any, Clock]:
+def timed(call: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, Clock]:
     """Return the result of a call and what it cost."""
     with Clock() as clock:
-        result = call()
+        result = call(*args, **options)
     return result, clock
 
 

@@ -1,4 +1,4 @@
-"""Measure, record and rewrite the page: ``python benchmarks/run.py [engine process counterexample growth] [--render]``."""
+"""Measure, record and rewrite the page: ``python benchmarks/run.py [NAME...] [--render]``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ PAGE = CHECKOUT / "docs" / "benchmarks.md"
 
 HEAD = """# Benchmarks
 
-Measured, never typed: `python benchmarks/run.py` runs everything, records `benchmarks/results/*.json` and rewrites this page.
+Measured, never typed: `python benchmarks/run.py` runs everything, records `benchmarks/results/*.json` and rewrites this
+page; `--render` rewrites it from what is recorded.
 Clocks of shared machines are noisy: look at ratios taken within one process, and at minima and medians.
 `pytest benchmarks` times the kernels alone, to compare two versions of the code on one machine.
 """
@@ -51,7 +52,9 @@ def main() -> None:
     """Run the named benchmarks, or all of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(NAMES)}; all by default")
-    parser.add_argument("--render", action="store_true", help="rewrite the page from what is recorded, and measure nothing")
+    parser.add_argument(
+        "--render", action="store_true", help="rewrite the page from what is recorded, and measure nothing"
+    )
     options = parser.parse_args()
     unknown = set(options.names) - set(NAMES)
     if unknown:

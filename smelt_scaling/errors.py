@@ -111,6 +111,7 @@ NOTE_CODES: dict[str, str] = {
     "turnover": "The gain has a peak and turns.",
     "flops_per_param": "Parameters were converted to training FLOPs per token at a fixed ratio.",
     "no_interval": "The study holds no draws for this interval.",
+    "default_budgets": "No budget was named: round ones within the runs of every architecture were taken.",
     "stale_study": "The input file changed after the study was fitted.",
     # tables
     "not_recomputed": "A published table that nothing recomputes yet.",

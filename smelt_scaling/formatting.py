@@ -45,7 +45,7 @@ def format_number(x: float | None, digits: int = 4) -> str:
     x : float or None
         Any number; None and NaN print as "n/a".
     digits : int
-        Significant digits; digits before the decimal point are never rounded away below a million.
+        Significant digits; digits before the decimal point are never rounded away below 100,000.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def format_number(x: float | None, digits: int = 4) -> str:
         return "0"
     mantissa, exponent = f"{x:.{digits - 1}e}".split("e")  # rounded first: 9.9996 has the exponent of 10.00
     power = int(exponent)
-    if 1e-4 <= abs(x) < 1e6:
+    if 1e-4 <= abs(x) < 1e5:
         return _fixed(x, max(0, digits - 1 - power))
     return f"{mantissa}e{power}"
 

@@ -46,7 +46,7 @@ def test_every_recomputed_number_agrees(name: str) -> None:
     assert not disagreeing(frame)
     assert (frame["agrees"] == True).sum() >= {"smelt": 50, "chinchilla": 36, "marin": 17}[name]  # noqa: E712
     assert list(frame.columns) == (
-        "table section row quantity published recomputed difference allowed agrees".split()
+        ["table", "section", "row", "quantity", "published", "recomputed", "difference", "allowed", "agrees"]
     )
     assert not frame.duplicated(["table", "row", "quantity"]).any()
 

@@ -38,11 +38,11 @@ class Claim:
 
     Examples
     --------
-    >>> third = {"a": "0.33"}
     >>> claim = Claim(
-    ...     table="t", row="r", quantity="q", published="0.7", inputs=third, compute=lambda v: 2 * v["a"])
-    >>> {name: round(value, 3) for name, value in claim.judge().items()}
-    {'recomputed': 0.66, 'difference': -0.04, 'allowed': 0.06, 'agrees': True}
+    ...     table="t", row="r", quantity="double", published="0.7", inputs={"a": "0.33"}, compute=lambda v: 2 * v["a"])
+    >>> verdict = claim.judge()
+    >>> round(verdict["difference"], 3), round(verdict["allowed"], 3), verdict["agrees"]
+    (-0.04, 0.06, True)
     """
 
     table: str

@@ -15,6 +15,7 @@ from smelt_scaling.analyses.claims import (
     perturbed_frontier,
     perturbed_surface,
 )
+from smelt_scaling.laws import get_law
 from smelt_scaling.papers import Paper, parse_number
 from smelt_scaling.papers.tables import Table
 
@@ -106,20 +107,24 @@ def pinned_fit_claims(paper: Paper, table: Table) -> Iterator[Claim]:
     """Two coefficient sets are least-squares fits to three printed endpoints, one of them with E held."""
     if "pinned_points" not in paper.tables:
         return
-    points = paper.tables["pinned_points"]
+    points, law = paper.tables["pinned_points"], get_law(table.metadata["law"])
     budgets = points.numbers("budget")
     losses = {f"loss at {budget}": loss for budget, loss in points.rows}
 
-    def fitted(values: Values, pins: Mapping[str, float], name: str) -> Array:
+    known: dict[str, Array] = {}  # one set of fits serves every coefficient of an architecture
+
+    def fitted(values: Values, arch: str, pins: Mapping[str, float], position: int) -> Array:
         from smelt_scaling.endpoints import Endpoints
         from smelt_scaling.study import fit
 
-        found = []
-        for loss in np.stack([values[key] for key in losses], axis=-1):
-            runs = Endpoints.from_frame({"C": budgets, "loss": loss})
-            study = fit(runs, table.metadata["law"], bootstrap=0, delta=np.inf, residual="raw", pins=pins)
-            found.append(study[study.archs[0]].surface.coefficients[name])
-        return np.array(found)
+        if arch not in known:
+            found = []
+            for loss in np.stack([values[key] for key in losses], axis=-1):
+                runs = Endpoints.from_frame({"C": budgets, "loss": loss})
+                study = fit(runs, law, bootstrap=0, delta=np.inf, residual="raw", pins=pins)
+                found.append(study[study.archs[0]].surface.coef)
+            known[arch] = np.array(found)
+        return known[arch][:, position]
 
     by_arch = {record["arch"]: record for record in table.records()}
     pinned = {"E": parse_number(by_arch["pinned"]["E"])}
@@ -131,5 +136,5 @@ def pinned_fit_claims(paper: Paper, table: Table) -> Iterator[Claim]:
                 quantity=name,
                 published=by_arch[arch][name],
                 inputs=losses,
-                compute=partial(fitted, pins=pins, name=name),
+                compute=partial(fitted, arch=arch, pins=pins, position=law.parameters.index(name)),
             )

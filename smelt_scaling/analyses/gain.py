@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from smelt_scaling._json import finite_or_none
 from smelt_scaling.analyses.remarks import gain_notes
 from smelt_scaling.analyses.support import outside
-from smelt_scaling.analyses.turnover import turnover
+from smelt_scaling.analyses.turning import turnover
 from smelt_scaling.analyses.view import IntervalKind, Side, View, ends, view_of
 from smelt_scaling.errors import Note, UsageError, info, merge_notes
 from smelt_scaling.frontier import Frontier, log_multiplier

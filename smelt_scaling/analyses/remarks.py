@@ -63,10 +63,10 @@ def gain_notes(
         why = "too few draws for this level, or a replicate is unreachable"
         notes.append(warning("no_interval", f"no {interval} interval: {why}"))
     if uncertified:
-        message = (
-            f"{uncertified} replicates are not certified; "
-            f"without them no end moves by more than {100 * moved:.2g} points"
+        effect = (
+            f"moves an interval end by up to {100 * moved:.2g} points" if moved else "moves no interval end"
         )
+        message = f"{uncertified} replicates are not certified; kept: leaving them out {effect}"
         notes.append(warning("uncertified_draws", message, uncertified))
     notes += support_note(rows)
     for side in pair:

@@ -188,10 +188,15 @@ def view_of(source: Study | Paper | View) -> View:
         flops_per_param=source.settings.flops_per_param,
         no_draws=ill if refused else source.bootstrap.reason,
         no_jackknife=ill if refused else too_many,
-        notes=tuple(
-            note for note in source.all_notes if note.severity == "warning" or note.code == "flops_per_param"
-        ),
+        notes=tuple(note for note in source.all_notes if _travels(note)),
     )
+
+
+def _travels(note: Note) -> bool:
+    """Whether a note of the study qualifies every number made from it; an analysis counts its own replicates."""
+    if note.code == "uncertified_draws":
+        return False
+    return note.severity == "warning" or note.code == "flops_per_param"
 
 
 def _paper_view(paper: Paper) -> View:

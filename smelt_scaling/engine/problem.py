@@ -67,6 +67,8 @@ class Problem:
         Fixed designs.
     held : array (P,)
         Value of every parameter that is not fitted, in theta coordinates; NaN where it is free.
+    pinned : array (P,)
+        Natural value of every parameter the user holds, returned as given; NaN elsewhere.
     lower : array (P,)
         Lower bounds in theta coordinates.
     scale : float
@@ -80,6 +82,7 @@ class Problem:
     weight: Array
     terms: tuple[TermDesign, ...]
     held: Array
+    pinned: Array
     lower: Array
     scale: float
     log_residual: bool
@@ -101,7 +104,7 @@ class Problem:
             dropped = theta[..., term.columns[0]] <= LOG_ZERO
             with np.errstate(over="ignore"):
                 coef[..., term.columns[0]] = np.where(dropped, 0.0, np.exp(log_amplitude))
-        return coef
+        return np.where(np.isnan(self.pinned), coef, self.pinned)
 
     def centred(self, coef: Array) -> Array:
         """Map natural coefficients (..., P) to theta (..., P); the inverse of `natural`."""
@@ -182,6 +185,7 @@ def make_problem(
         weight=weight,
         terms=terms,
         held=held,
+        pinned=np.array([pins.get(name, np.nan) for name in parameters]),
         lower=np.where(np.isnan(held), lower, -np.inf),
         scale=scale,
         log_residual=log_residual,

@@ -11,8 +11,10 @@ minus sign in front of an exponent declares a decay. Numbers are allowed as expo
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +27,12 @@ Array = NDArray[np.float64]
 
 #: Columns a formula may use. All are positive except S, a fraction in [0, 1).
 FEATURE_NAMES = ("F", "S", "D", "N", "N_act", "C")
+
+#: Longer texts are refused before they are parsed; nesting this shallow cannot exhaust the stack.
+MAX_LENGTH = 400
+
+#: Largest number a formula may hold; integers of any size would not convert to float.
+MAX_NUMBER = 1e300
 
 _OPERATIONS: dict[type[ast.operator], np.ufunc] = {
     ast.Add: np.add,
@@ -99,10 +107,14 @@ def parse_formula(text: str) -> Formula:
     >>> formula.floor, [term.amplitude for term in formula.terms]
     ('E', ['A', 'B'])
     """
+    if len(text) > MAX_LENGTH:
+        raise _refuse(text[:40] + "...", f"longer than {MAX_LENGTH} characters")
     try:
-        tree = ast.parse(text.replace("^", "**"), mode="eval").body
-    except SyntaxError as error:
-        raise _refuse(text, f"not an expression ({error.msg})") from None
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # "1if" and the like compile with a warning; here they are refused
+            tree = ast.parse(text.replace("^", "**"), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise _refuse(text, f"not an expression ({getattr(error, 'msg', error)})") from None
     floors: list[str] = []
     terms: list[Term] = []
     for part in _flatten(tree, ast.Add):
@@ -166,7 +178,7 @@ def _power(node: ast.BinOp, sign: int, text: str) -> Power:
     feature = _feature(node.left, text)
     if isinstance(exponent, ast.Name) and exponent.id not in FEATURE_NAMES:
         return Power(feature=feature, exponent=exponent.id, sign=sign)
-    if isinstance(exponent, ast.Constant) and isinstance(exponent.value, int | float):
+    if isinstance(exponent, ast.Constant) and _is_number(exponent.value):
         return Power(feature=feature, exponent=float(exponent.value), sign=sign)
     raise _refuse(text, f"exponent {ast.unparse(node.right)!r} must be a parameter or a number")
 
@@ -179,7 +191,7 @@ def _feature(node: ast.expr, text: str) -> Feature:
                 raise _refuse(text, f"{part.id!r} in {ast.unparse(node)!r} is not a column")
             names.append(part.id)
         elif isinstance(part, ast.Constant):
-            if not isinstance(part.value, int | float):
+            if not _is_number(part.value):
                 raise _refuse(text, f"{ast.unparse(part)!r} is not a number")
         elif isinstance(part, ast.BinOp):
             if type(part.op) not in _OPERATIONS:
@@ -189,6 +201,10 @@ def _feature(node: ast.expr, text: str) -> Feature:
     if not names:
         raise _refuse(text, f"{ast.unparse(node)!r} holds no column")
     return Feature(text=ast.unparse(node).replace(" ", ""), names=tuple(dict.fromkeys(names)), tree=node)
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_NUMBER
 
 
 def _evaluate(node: ast.expr, columns: Mapping[str, Array]) -> Array | float:

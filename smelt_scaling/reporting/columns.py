@@ -19,7 +19,7 @@ from smelt_scaling.reporting.document import Cell, Grid
 
 __all__ = ["Column", "make_grid", "support_text"]
 
-Kind = Literal["text", "percent", "quantity", "size", "number", "multiplier", "count", "quantities"]
+Kind = Literal["text", "percent", "quantity", "size", "number", "multiplier", "quantities", "printed"]
 Row = Mapping[str, Any]
 
 #: Stands beside a row outside the support of the runs.
@@ -30,9 +30,9 @@ _WRITE: dict[str, Callable[[Any], str]] = {
     "quantity": format_quantity,
     "size": lambda x: format_quantity(x, suffix=True),
     "multiplier": format_multiplier,
-    "count": lambda x: ABSENT if x is None else str(int(x)),
-    "quantities": lambda xs: ", ".join(format_quantity(x) for x in xs or ()) or "none",
-    "text": lambda x: ABSENT if x is None else str(x),
+    "quantities": lambda xs: ", ".join(format_quantity(x) for x in xs) or "none",
+    "text": str,
+    "printed": str,
 }
 
 
@@ -58,6 +58,8 @@ class Column:
         Carries the mark of rows outside support.
     optional : bool
         Left out when the frame has no value in it.
+    absent : str
+        Printed where there is no value.
     """
 
     key: str
@@ -68,6 +70,7 @@ class Column:
     unreachable: bool = False
     marked: bool = False
     optional: bool = False
+    absent: str = ABSENT
 
     @property
     def numeric(self) -> bool:
@@ -79,11 +82,14 @@ class Column:
         value = row.get(self.key)
         if value is None and self.unreachable and row.get("unreachable"):
             point = UNREACHABLE
+        elif value is None:
+            point = self.absent
         elif self.kind == "number":
             point = format_number(value, self.digits)
         else:
             point = _WRITE[self.kind](value)
         beside = self._interval(row) if self.interval else ""
+        beside = "" if beside == point == UNREACHABLE else beside
         if self.marked and row.get("extrapolated"):
             beside = f"{beside} {MARK}".strip()
         return Cell(point=point, beside=beside)
@@ -121,7 +127,8 @@ def support_text(support: Iterable[Mapping[str, Any]]) -> str:
 
     Examples
     --------
-    >>> support_text([{"code": "out_F", "arch": "baseline", "factor": 1.0123}, {"code": "out_C", "arch": "ours", "factor": 4.5}])
+    >>> support_text([{"code": "out_F", "arch": "baseline", "factor": 1.0123},
+    ...               {"code": "out_C", "arch": "ours", "factor": 4.5}])
     'out_F ×1.01 (baseline), out_C ×4.5 (ours)'
     """
     return ", ".join(f"{item['code']} {_factor(item['factor'])} ({item['arch']})" for item in support)
@@ -130,4 +137,5 @@ def support_text(support: Iterable[Mapping[str, Any]]) -> str:
 def _factor(factor: float) -> str:
     if factor >= 100:
         return f"×{format_quantity(factor)}"
-    return format_multiplier(factor, 2 if factor < 2 else 1)
+    decimals = 4 if factor < 1.005 else 2 if factor < 2 else 1
+    return format_multiplier(factor, decimals)

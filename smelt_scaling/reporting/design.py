@@ -62,7 +62,7 @@ def design_report(
     >>> from smelt_scaling.papers.example import example_endpoints
     >>> report = design_report(example_endpoints())
     >>> report[["arch", "endpoints", "cells", "levels_a", "levels_b", "levels_c"]].values.tolist()
-    [['baseline', 72, 12, 9, 3, 6], ['smelt', 72, 12, 10, 3, 6]]
+    [['baseline', 72, 12, 4, 3, 6], ['smelt', 72, 12, 4, 3, 6]]
     """
     import numpy as np
     import pandas as pd
@@ -78,7 +78,7 @@ def design_report(
     rows: list[dict[str, Any]] = []
     notes: list[Note] = []
     for arch, own in endpoints.by_arch().items():
-        columns = {name: own[name] if name in own else own.S for name in law.columns}
+        columns = {name: own.S if name == "S" else own[name] for name in law.columns}
         found = identify(law, columns, {})
         row: dict[str, Any] = {
             "arch": arch,
@@ -90,7 +90,9 @@ def design_report(
             "parameters": len(law.parameters) - len(found.dropped_terms | found.dropped_exponents),
             "unidentified": list(found.reasons),
         }
-        row |= {f"levels_{name}": int(index.max()) + 1 for name, index in exponent_levels(law, columns).items()}
+        row |= {
+            f"levels_{name}": int(index.max()) + 1 for name, index in exponent_levels(law, columns).items()
+        }
         for name, values in frontier_columns(law, own, flops_per_param).items():
             row |= {f"{name}_lo": float(values.min()), f"{name}_hi": float(values.max())}
         rows.append(row)
@@ -138,12 +140,16 @@ def design_document(frame: pd.DataFrame) -> Document:
 
     line("endpoints", [str(row["endpoints"]) for row in report])
     line(f"{settings['unit']} labels", [str(row["cells"]) for row in report])
-    for key, name in (("scales", "scales"), ("tiers", "sparsity tiers"), ("horizons", "horizons (distinct D)")):
+    for key, name in (
+        ("scales", "scales"),
+        ("tiers", "sparsity tiers"),
+        ("horizons", "horizons (distinct D)"),
+    ):
         if any(row[key] is not None for row in report):
             line(name, [str(row[key]) for row in report])
-    for key in frame.columns:
-        if str(key).startswith("levels_"):
-            line(f"levels for {str(key).removeprefix('levels_')}", [str(row[key]) for row in report])
+    for key in sorted(map(str, frame.columns)):
+        if key.startswith("levels_"):
+            line(f"levels for {key.removeprefix('levels_')}", [str(row[key]) for row in report])
     for name, unit in _UNITS.items():
         if f"{name}_lo" in frame.columns:
             write = format_quantity if name in ("F", "D", "C") else lambda x: format_number(x, 3)

@@ -70,7 +70,9 @@ def _cell(text: str) -> str:
 def _float(grid: Grid, title: str, footnotes: list[str]) -> list[str]:
     kinds = "".join("r" if numeric else "l" for numeric in grid.numeric)
     rows = [
-        " & ".join(_cell(str(cell)) if n else _plain(str(cell)) for cell, n in zip(row, grid.numeric, strict=True))
+        " & ".join(
+            _cell(str(cell)) if n else _plain(str(cell)) for cell, n in zip(row, grid.numeric, strict=True)
+        )
         for row in grid.rows
     ]
     # a bracket that opens a row would be the optional argument of the line break before it

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from smelt_scaling.formatting import UNREACHABLE
+from smelt_scaling.formatting import ABSENT, UNREACHABLE, format_quantity
 from smelt_scaling.reporting.columns import MARK, Column, make_grid
 from smelt_scaling.reporting.document import Document
 from smelt_scaling.reporting.raw import plain_rows
@@ -30,10 +31,12 @@ GAIN = (
 
 TURNOVER = (
     SPARSITY,
-    Column(key="peak_budget", header="peak at", kind="quantity"),
-    Column(key="peak_gain", header="peak saving", kind="percent"),
+    Column(key="peak_budget", header="peak at", kind="quantity", absent="none"),
+    Column(key="peak_gain", header="peak saving", kind="percent", absent="none"),
     Column(key="zero_crossings", header="zero at", kind="quantities"),
-    Column(key="unreachable_from", header=f"{UNREACHABLE} from", kind="quantity", optional=True),
+    Column(
+        key="unreachable_from", header=f"{UNREACHABLE} from", kind="quantity", optional=True, absent="none"
+    ),
 )
 
 ALLOCATION = (
@@ -50,9 +53,9 @@ ALLOCATION = (
 REPRODUCTION = (
     Column(key="row", header="row"),
     Column(key="quantity", header="quantity"),
-    Column(key="published", header="published", kind="number", digits=5),
-    Column(key="recomputed", header="recomputed", kind="number", digits=5),
-    Column(key="allowed", header="allowed", kind="number", digits=2),
+    Column(key="published", header="published", kind="printed"),
+    Column(key="recomputed", header="recomputed", kind="printed"),
+    Column(key="allowed", header="allowed ±", kind="printed"),
     Column(key="verdict", header="agrees"),
 )
 
@@ -81,7 +84,9 @@ def gain_document(frame: pd.DataFrame) -> Document:
     return Document(
         title=f"Compute saved by {target} relative to {reference} at equal loss",
         caption=(
-            _interval_sentence(frame, any(row["gain_lo"] is not None or row["hi_unreachable"] for row in rows)),
+            _interval_sentence(
+                frame, any(row["gain_lo"] is not None or row["hi_unreachable"] for row in rows)
+            ),
             f"Budgets of {target} and what the same loss costs {reference} in training FLOPs; loss in nats/token.",
         ),
         grids=(make_grid(rows, GAIN), turning) if turning.rows else (make_grid(rows, GAIN),),
@@ -94,9 +99,7 @@ def allocation_document(frame: pd.DataFrame) -> Document:
     rows = plain_rows(frame)
     ratio = f"{frame.attrs.get('settings', {}).get('flops_per_param', 6.0):g}"
     columns = [
-        column
-        if ratio == "6"
-        else Column(**{**vars(column), "header": column.header.replace("6", ratio)})
+        column if ratio == "6" else Column(**{**vars(column), "header": column.header.replace("6", ratio)})
         for column in ALLOCATION
     ]
     return Document(
@@ -115,14 +118,13 @@ def prediction_document(frame: pd.DataFrame) -> Document:
     """Describe a table of predicted losses; the columns are those of the law."""
     rows = plain_rows(frame)
     shown = {"F": "quantity", "D": "size", "N": "size", "N_act": "size", "C": "quantity"}
-    first, *_ = (name for name in frame.columns if name != "arch")
     columns = [Column(key="arch", header="arch", marked=True)]
     for name in map(str, frame.columns):
         if name == "arch":
             continue
         if name == "loss":
             break
-        columns.append(Column(key=name, header=name, kind=shown.get(name, "number")))  # type: ignore[arg-type]
+        columns.append(Column(key=name, header=name, kind=shown.get(name, "number"), digits=3))  # type: ignore[arg-type]
     columns.append(Column(key="loss", header="loss", kind="number", interval=True))
     return Document(
         title="Predicted loss in nats/token",
@@ -136,23 +138,49 @@ def prediction_document(frame: pd.DataFrame) -> Document:
 
 
 def reproduction_document(frame: pd.DataFrame) -> Document:
-    """Describe published numbers beside recomputed ones, one grid per published table."""
-    verdicts = {True: "yes", False: "NO", None: "not recomputed"}
-    rows = [{**row, "verdict": verdicts[row["agrees"]]} for row in plain_rows(frame)]
-    tables = dict.fromkeys(row["table"] for row in rows)
-    count = {text: sum(row["verdict"] == text for row in rows) for text in verdicts.values()}
+    """Describe published numbers beside recomputed ones, one grid per published table.
+
+    What nothing recomputes is counted and left to the notes; CSV and JSON list it.
+    """
+    every = plain_rows(frame)
+    rows = [
+        {
+            **row,
+            "recomputed": _as_printed(row["recomputed"], row["published"], 6),
+            "allowed": _as_printed(row["allowed"], row["published"], 2),
+            "verdict": "yes" if row["agrees"] else "NO",
+        }
+        for row in every
+        if row["agrees"] is not None
+    ]
+    differing = sum(row["verdict"] == "NO" for row in rows)
+    by_table: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_table.setdefault(row["table"], []).append(row)
     return Document(
-        title=f"Published and recomputed numbers: {count['yes']} agree, {count['NO']} differ",
-        caption=("Allowed: half a unit of the last printed digit, unless the note of a table says otherwise.",),
+        title=f"Published and recomputed numbers: {len(rows) - differing} agree, {differing} differ",
+        caption=(
+            f"{len(every) - len(rows)} further printed numbers do not follow from other printed numbers.",
+            "Allowed is what the rounding of the printed digits, of the number and of its inputs, explains.",
+        ),
         grids=tuple(
-            make_grid(
-                chosen := [row for row in rows if row["table"] == table],
-                REPRODUCTION,
-                heading=f"{table} ({chosen[0]['section']})",
-            )
-            for table in tables
+            make_grid(chosen, REPRODUCTION, heading=f"{name}: {chosen[0]['section']}")
+            for name, chosen in by_table.items()
         ),
     )
+
+
+def _as_printed(value: float | None, published: Any, digits: int) -> str:
+    """Write a number in the unit of the printed one."""
+    text = str(published)
+    if value is None:
+        return ABSENT
+    if text.endswith("%"):
+        decimals = len(text.removesuffix("%").partition(".")[2]) + 2
+        return f"{100 * value:.{decimals}f}%"
+    if text.endswith(("K", "M", "B", "T")):
+        return format_quantity(value, digits, suffix=True)
+    return re.sub(r"e\+?(-?)0*", r"e\1", f"{value:.{digits}g}")
 
 
 def _support_footnote(rows: Rows) -> list[str]:

@@ -20,7 +20,9 @@ def to_markdown(document: Document, notes: Sequence[Note] = ()) -> str:
         blocks.append(_table(grid.with_remark_column()))
     blocks += [_escaped(text) for text in document.footnotes]
     if notes:
-        blocks.append("\n".join(f"- {note.severity} `{note.code}`: {_escaped(note.message)}" for note in notes))
+        blocks.append(
+            "\n".join(f"- {note.severity} `{note.code}`: {_escaped(note.message)}" for note in notes)
+        )
     return "\n\n".join(blocks) + "\n"
 
 

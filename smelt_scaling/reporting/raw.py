@@ -99,9 +99,7 @@ def write_parquet(frame: pd.DataFrame, path: Path) -> Path:
 
 
 def _support_type(pa: Any) -> Any:
-    return pa.list_(
-        pa.struct([("code", pa.string()), ("arch", pa.string()), ("factor", pa.float64())])
-    )
+    return pa.list_(pa.struct([("code", pa.string()), ("arch", pa.string()), ("factor", pa.float64())]))
 
 
 def _plain(value: Any) -> Any:

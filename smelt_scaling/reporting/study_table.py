@@ -66,8 +66,9 @@ def study_document(study: Study) -> Document:
         ],
     )
     drawn = (
-        f"{LEVEL:.0%} percentile intervals of {study.bootstrap.replicates} resamples: sampling of cells under this law only."
-        if study.draws is not None
+        f"{100 * LEVEL:g} % percentile intervals of {study.bootstrap.replicates} resamples: sampling of cells "
+        "under this law only."
+        if any(row["lo"] is not None for row in found.values())
         else "Point estimates, no intervals."
     )
     return Document(

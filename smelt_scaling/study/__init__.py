@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from smelt_scaling.study.model import Bootstrap, Study
 from smelt_scaling.study.run import fit
-from smelt_scaling.study.store import load_study, save_study
+from smelt_scaling.study.store import check_folder, load_study, save_study
 
-__all__ = ["Bootstrap", "Study", "fit", "load_study", "save_study"]
+__all__ = ["Bootstrap", "Study", "check_folder", "fit", "load_study", "save_study"]

@@ -19,7 +19,7 @@ from smelt_scaling.laws import AdditiveLaw, Surface, get_law
 from smelt_scaling.resampling import Draws
 from smelt_scaling.study.model import SCHEMA_VERSION, Bootstrap, Study
 
-__all__ = ["load_study", "save_study"]
+__all__ = ["check_folder", "load_study", "save_study"]
 
 FILES = ("study.json", "draws.parquet", "endpoints.parquet")
 
@@ -39,13 +39,7 @@ def save_study(study: Study, folder: str | Path) -> Path:
     StudyError
         If the folder holds something else.
     """
-    target = Path(folder)
-    if target.exists() and not target.is_dir():
-        raise StudyError(f"{target}: is a file; a study is a folder; choose another -o")
-    if target.is_dir() and any(target.iterdir()) and not (target / FILES[0]).is_file():
-        raise StudyError(
-            f"{target}: is not empty and holds no {FILES[0]}, so it will not be replaced; choose another -o"
-        )
+    target = check_folder(folder)
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
@@ -62,6 +56,24 @@ def save_study(study: Study, folder: str | Path) -> Path:
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
+    return target
+
+
+def check_folder(folder: str | Path) -> Path:
+    """Return a folder that a study may be written to; ask before a long fit rather than after it.
+
+    Raises
+    ------
+    StudyError
+        If it is a file, or a folder that holds something other than a study.
+    """
+    target = Path(folder)
+    if target.exists() and not target.is_dir():
+        raise StudyError(f"{target}: is a file; a study is a folder; choose another -o")
+    if target.is_dir() and any(target.iterdir()) and not (target / FILES[0]).is_file():
+        raise StudyError(
+            f"{target}: is not empty and holds no {FILES[0]}, so it will not be replaced; choose another -o"
+        )
     return target
 
 

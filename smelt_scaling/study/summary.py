@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from smelt_scaling.errors import FrontierError
 from smelt_scaling.fitting.summary import fit_lines, note_lines
+from smelt_scaling.formatting import format_percent
 from smelt_scaling.frontier import Frontier
 from smelt_scaling.laws import Surface
 from smelt_scaling.resampling import percentile_interval
@@ -69,6 +70,6 @@ def _resampling_line(study: Study, level: float) -> str:
     pairing = "paired" if bootstrap.paired else "unpaired" if len(study.fits) > 1 else "one architecture"
     labels = len({label for draws in study.draws.values() for label in draws.labels})
     return (
-        f"{level:.0%} percentile intervals: {bootstrap.replicates} resamples of {labels} {bootstrap.unit} labels "
-        f"({pairing}), seed {bootstrap.seed};\n{share:.2%} of refits certified"
+        f"{100 * level:g} % percentile intervals: {bootstrap.replicates} resamples of {labels} {bootstrap.unit} labels "
+        f"({pairing}),\nseed {bootstrap.seed}; {format_percent(share, 2)} of refits certified"
     )

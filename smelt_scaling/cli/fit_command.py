@@ -1,0 +1,135 @@
+"""``smelt-scaling fit``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from smelt_scaling.cli import options as o
+
+if TYPE_CHECKING:
+    from smelt_scaling.study import Study
+
+__all__ = ["register"]
+
+HELP = """Fit every architecture, resample, and save the study.
+
+\bExample:
+  $ smelt-scaling fit runs.parquet --bootstrap 2000
+  law sparse-additive: E + A*(1-S)**b*F**-a + K*D**-c
+  ...
+  study saved in reports/study
+  next: smelt-scaling ce-gain --budget 1e21 --study reports/study
+
+Every point estimate comes with a certificate; exit code 4 if one is refused.
+"""
+
+
+def fit_runs(
+    context: typer.Context,
+    runs: o.RunsArgument,
+    out: Annotated[
+        Path, typer.Option("-o", "--out", metavar="DIR", help="Folder of the study.")
+    ] = o.DEFAULT_STUDY,
+    mapping: o.MapOption = None,
+    units: o.UnitOption = None,
+    flops: o.FlopsOption = None,
+    exclude_tier: o.ExcludeTierOption = None,
+    law: o.LawOption = "sparse-additive",
+    bootstrap: o.BootstrapOption = 2000,
+    seed: o.SeedOption = 0,
+    delta: o.DeltaOption = "1e-3",
+    residual: o.ResidualOption = o.Residual.log,
+    pin: o.PinOption = None,
+    starts: o.StartsOption = "5",
+    resample: o.ResampleOption = None,
+    engine: o.EngineOption = o.Engine.newton,
+    flops_per_param: o.FlopsPerParamOption = 6.0,
+    form: o.FormatOption = o.Format.table,
+) -> None:
+    """Fit and save a study."""
+    from smelt_scaling.cli.output import describe_call, emit, talk, tell_notes, writing
+    from smelt_scaling.cli.parse import parse_delta, parse_pins, parse_starts
+    from smelt_scaling.cli.sources import read_runs
+    from smelt_scaling.reporting import render_study
+    from smelt_scaling.study import check_folder, fit
+
+    check_folder(out)
+    threshold, pins, start_count = parse_delta(delta), parse_pins(pin), parse_starts(starts)
+    endpoints = read_runs(runs, mapping, units, flops, exclude_tier)
+    with _progress() as progress:
+        study = fit(
+            endpoints,
+            law,
+            bootstrap=bootstrap,
+            seed=seed,
+            delta=threshold,
+            residual=residual.value,
+            pins=pins,
+            starts=start_count,
+            resample=None if resample is None else resample.value,
+            engine=engine.value,
+            flops_per_param=flops_per_param,
+            progress=progress,
+        )
+    with writing(out):
+        study.save(out)
+    if form is o.Format.table:
+        emit(f"{study.summary()}\n\nstudy saved in {out}\nnext: {_next_command(study, runs, out)}\n")
+    else:
+        if form is not o.Format.json and form is not o.Format.md:
+            tell_notes(study.all_notes)
+        provenance = describe_call(context.obj, {})
+        emit(render_study(study, form.value, provenance={"argv": provenance["argv"]}))
+        talk(f"study saved in {out}")
+    if not study.certified:
+        for arch, one in study.fits.items():
+            if not one.certificate.certified:
+                talk(f"error: {arch}: {one.certificate.status.value}")
+        raise typer.Exit(4)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None] | None]:
+    """Show a bar on standard error where a person watches it."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("resampling", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _next_command(study: Study, runs: str, out: Path) -> str:
+    """Return the command a reader would type next."""
+    from shlex import quote
+
+    from smelt_scaling.analyses.budgets import round_budgets, window_of
+
+    if not study.certified:
+        return f"smelt-scaling fit {quote(runs)} --starts thorough -o {quote(str(out))}"
+    window = window_of(study)
+    budget = f"{round_budgets(*window)[-1]:.0e}".replace("e+", "e") if window else "1e21"
+    if len(study.archs) == 1:
+        question = (
+            f"predict --at C={budget}" if study.law.columns == ("C",) else f"allocate --budget {budget}"
+        )
+    else:
+        question = f"ce-gain --budget {budget}"
+    pair = ""
+    if len(study.archs) > 2:
+        pair = f" --target {quote(study.archs[1])} --reference {quote(study.archs[0])}"
+    return f"smelt-scaling {question}{pair} --study {quote(str(out))}"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("fit", help=HELP, rich_help_panel=o.MAIN)(fit_runs)

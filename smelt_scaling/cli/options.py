@@ -1,0 +1,282 @@
+"""The options, declared once: one vocabulary for every command."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "DEFAULT_STUDY",
+    "MAIN",
+    "ArchOption",
+    "AtOption",
+    "BootstrapOption",
+    "BudgetOption",
+    "DeltaOption",
+    "Engine",
+    "EngineOption",
+    "ExcludeTierOption",
+    "FlopsOption",
+    "FlopsPerParamOption",
+    "Format",
+    "FormatOption",
+    "Interval",
+    "IntervalOption",
+    "LawOption",
+    "LevelOption",
+    "MapOption",
+    "OutOption",
+    "PinOption",
+    "PublishedOption",
+    "ReferenceOption",
+    "Resample",
+    "ResampleOption",
+    "Residual",
+    "ResidualOption",
+    "RunsArgument",
+    "SeedOption",
+    "SparsityOption",
+    "StartsOption",
+    "StrictOption",
+    "StudyOption",
+    "TargetOption",
+    "UnitOption",
+]
+
+#: Where `fit` saves and the analyses read, unless told otherwise.
+DEFAULT_STUDY = Path("reports/study")
+#: Help panels.
+MAIN = "Main"
+DATA, FIT, RESULT = "Table", "Fit", "Result"
+
+
+class Format(StrEnum):
+    """How a result is written."""
+
+    table = "table"
+    md = "md"
+    csv = "csv"
+    json = "json"
+    latex = "latex"
+
+
+class Interval(StrEnum):
+    """Kinds of interval."""
+
+    percentile = "percentile"
+    jackknife_t = "jackknife-t"
+
+
+class Resample(StrEnum):
+    """Units that can be resampled."""
+
+    cell = "cell"
+    trunk = "trunk"
+    run = "run"
+    row = "row"
+
+
+class Residual(StrEnum):
+    """Scales of the residual."""
+
+    log = "log"
+    raw = "raw"
+
+
+class Engine(StrEnum):
+    """Optimisers."""
+
+    newton = "newton"
+    lbfgsb = "lbfgsb"
+
+
+RunsArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUNS", help="Table of endpoints: Parquet, Feather, CSV or JSON; - reads standard input."
+    ),
+]
+
+# ---------------------------------------------------------------- the table of endpoints
+MapOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map",
+        metavar="NAME=COLUMN",
+        help="Read NAME from COLUMN: loss=val/ce.",
+        rich_help_panel=DATA,
+        show_default=False,
+    ),
+]
+UnitOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--unit",
+        metavar="NAME=UNIT",
+        help="Unit of a column: D=B, S=percent, loss=ppl.",
+        rich_help_panel=DATA,
+        show_default=False,
+    ),
+]
+FlopsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--flops",
+        metavar="RULE",
+        help="Compute F from other columns: 6N.",
+        rich_help_panel=DATA,
+        show_default=False,
+    ),
+]
+ExcludeTierOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--exclude-tier",
+        metavar="S",
+        help="Leave out the sparsity tier at S: 0.",
+        rich_help_panel=DATA,
+        show_default=False,
+    ),
+]
+
+# ---------------------------------------------------------------- the fit
+LawOption = Annotated[
+    str,
+    typer.Option(
+        "--law",
+        metavar="LAW",
+        help="sparse-additive, additive, chinchilla, power-c, or a formula.",
+        rich_help_panel=FIT,
+    ),
+]
+BootstrapOption = Annotated[
+    int, typer.Option("--bootstrap", metavar="N", help="Resamples; 0 for none.", rich_help_panel=FIT)
+]
+SeedOption = Annotated[
+    int, typer.Option("--seed", metavar="N", help="Seed of the resampling.", rich_help_panel=FIT)
+]
+DeltaOption = Annotated[
+    str,
+    typer.Option(
+        "--delta", metavar="X", help="Huber threshold; inf is least squares; auto.", rich_help_panel=FIT
+    ),
+]
+ResidualOption = Annotated[
+    Residual, typer.Option("--residual", help="Of ln(loss), or of the loss.", rich_help_panel=FIT)
+]
+PinOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pin",
+        metavar="[ARCH:]P=X",
+        help="Hold a parameter: E=1.6, or ours:E=1.6.",
+        rich_help_panel=FIT,
+        show_default=False,
+    ),
+]
+StartsOption = Annotated[
+    str,
+    typer.Option("--starts", metavar="N", help="Starts of the fit, or thorough.", rich_help_panel=FIT),
+]
+ResampleOption = Annotated[
+    Resample | None,
+    typer.Option(
+        "--resample",
+        help="Unit to resample; by default the first the table names.",
+        rich_help_panel=FIT,
+        show_default=False,
+    ),
+]
+EngineOption = Annotated[Engine, typer.Option("--engine", help="Optimiser.", rich_help_panel=FIT)]
+FlopsPerParamOption = Annotated[
+    float,
+    typer.Option("--flops-per-param", metavar="X", help="F = X N, for laws in N.", rich_help_panel=FIT),
+]
+
+# ---------------------------------------------------------------- the question
+StudyOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--study",
+        metavar="DIR",
+        help="Study to read. [dim]\\[default: reports/study][/dim]",
+        show_default=False,
+    ),
+]
+PublishedOption = Annotated[
+    str | None,
+    typer.Option(
+        "--published",
+        metavar="PAPER",
+        help="Published surfaces instead of a study: smelt.",
+        show_default=False,
+    ),
+]
+BudgetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--budget",
+        "-b",
+        metavar="FLOPS",
+        help="Training FLOPs: 1e21. [dim]\\[default: powers of ten within all windows][/dim]",
+        show_default=False,
+    ),
+]
+SparsityOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sparsity",
+        metavar="S",
+        help="Sparsity, for every architecture: 0.947. [dim]\\[default: median of each tier][/dim]",
+        show_default=False,
+    ),
+]
+TargetOption = Annotated[
+    str | None,
+    typer.Option("--target", metavar="ARCH", help="Whose saving is asked for.", show_default=False),
+]
+ReferenceOption = Annotated[
+    str | None,
+    typer.Option("--reference", metavar="ARCH", help="What it is compared with.", show_default=False),
+]
+ArchOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--arch", metavar="ARCH", help="Architectures. [dim]\\[default: all][/dim]", show_default=False
+    ),
+]
+AtOption = Annotated[
+    list[str],
+    typer.Option("--at", metavar="NAME=X,...", help="The law's columns: F=1e10,D=2e11,S=.947."),
+]
+LevelOption = Annotated[
+    float, typer.Option("--level", metavar="P", help="Nominal coverage.", rich_help_panel=RESULT)
+]
+IntervalOption = Annotated[
+    Interval,
+    typer.Option("--interval", help="Bootstrap percentiles, or a t interval.", rich_help_panel=RESULT),
+]
+StrictOption = Annotated[
+    bool,
+    typer.Option("--strict", help="Exit 5 if a row lies outside the runs.", rich_help_panel=RESULT),
+]
+
+# ---------------------------------------------------------------- the answer
+FormatOption = Annotated[
+    Format,
+    typer.Option("--format", help="How to write it on standard output.", rich_help_panel=RESULT),
+]
+OutOption = Annotated[
+    Path | None,
+    typer.Option(
+        "-o",
+        "--out",
+        metavar="DIR",
+        help="Also write DIR/COMMAND.json and .parquet.",
+        rich_help_panel=RESULT,
+        show_default=False,
+    ),
+]

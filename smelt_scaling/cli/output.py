@@ -1,0 +1,137 @@
+"""Data on standard output, talk on standard error, files where asked."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from smelt_scaling.errors import Note, SupportError, UsageError, merge_notes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from smelt_scaling.cli.options import Format
+
+__all__ = ["describe_call", "emit", "finish", "talk", "tell_notes", "writing"]
+
+#: What a shell reports for a program whose reader went away.
+PIPE_CLOSED = 141
+
+
+def emit(text: str) -> None:
+    """Write data to standard output; end quietly when nobody reads it."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes again on the way out, which must not fail a second time
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(PIPE_CLOSED) from None
+
+
+def talk(text: str) -> None:
+    """Say something to the person at the terminal."""
+    print(text, file=sys.stderr)
+
+
+def tell_notes(notes: Iterable[Note]) -> None:
+    """Write notes to standard error, warnings first."""
+    from smelt_scaling.fitting.summary import note_lines
+
+    for line in note_lines(merge_notes(notes)):
+        talk(line)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn a refusal of the file system into one line."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(
+            f"{path}: cannot be written ({error.strerror or error}); choose another -o"
+        ) from error
+
+
+def describe_call(argv: list[str], source: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the provenance of a result: the command, what it read, versions, time."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    from smelt_scaling.study.provenance import PACKAGES, timestamp
+
+    versions = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:  # a checkout on the path without an install
+            versions[name] = "unknown"
+    return {
+        "argv": ["smelt-scaling", *argv],
+        **source,
+        "created": timestamp(),
+        "python": platform.python_version(),
+        "versions": versions,
+    }
+
+
+def finish(
+    command: str,
+    frame: pd.DataFrame,
+    *,
+    form: Format,
+    argv: list[str],
+    source: Mapping[str, Any],
+    notes: Iterable[Note] = (),
+    out: Path | None = None,
+    strict: bool = False,
+) -> None:
+    """Show a result in the format asked for, its notes, and its files.
+
+    Raises
+    ------
+    SupportError
+        If a row lies outside the runs and ``strict`` is set; then nothing is shown.
+    UsageError
+        If the files cannot be written.
+    """
+    from smelt_scaling.reporting import render_frame
+
+    if strict:
+        _require_support(frame)
+    merged = merge_notes(notes, frame.attrs.get("notes", ()))
+    if form.value in ("table", "md", "latex") and "turnover" in frame.attrs:
+        merged = tuple(note for note in merged if note.code != "turnover")  # a table of its own says it
+    provenance = describe_call(argv, source)
+    text = render_frame(command, frame, form.value, notes=merged, provenance=provenance)
+    if form.value not in ("json", "md"):
+        tell_notes(merged)
+    emit(text)
+    if out is not None:
+        from smelt_scaling.reporting.raw import write_parquet
+
+        with writing(out):
+            out.mkdir(parents=True, exist_ok=True)
+            every = merge_notes(notes, frame.attrs.get("notes", ()))
+            record = render_frame(command, frame, "json", notes=every, provenance=provenance)
+            (out / f"{command}.json").write_text(record, encoding="utf-8")
+            write_parquet(frame, out / f"{command}.parquet")
+        talk(f"wrote {out / command}.json and .parquet")
+
+
+def _require_support(frame: pd.DataFrame) -> None:
+    from smelt_scaling.reporting.columns import support_text
+
+    beyond = frame[frame["extrapolated"]]
+    if len(beyond):
+        worst = max((item for items in beyond["support"] for item in items), key=lambda item: item["factor"])
+        raise SupportError(
+            f"{len(beyond)} of {len(frame)} rows lie outside the runs, the farthest by {support_text([worst])}; "
+            "ask for less, or drop --strict to see them marked"
+        )

@@ -1,0 +1,222 @@
+"""From what is typed to values; every refusal says what was typed and what would do."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from typing import Literal
+
+from smelt_scaling.errors import UsageError
+
+__all__ = [
+    "parse_budgets",
+    "parse_delta",
+    "parse_names",
+    "parse_numbers",
+    "parse_pairs",
+    "parse_pins",
+    "parse_points",
+    "parse_starts",
+]
+
+_SUFFIX = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
+_AMOUNT = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([KMBT]?)")
+
+
+def _pieces(texts: Iterable[str] | None) -> list[str]:
+    """Split what is repeated or separated by commas."""
+    pieces = [piece.strip() for text in texts or () for piece in text.split(",")]
+    return [piece for piece in pieces if piece]
+
+
+def parse_names(texts: Iterable[str] | None) -> tuple[str, ...]:
+    """Return names, in order.
+
+    Examples
+    --------
+    >>> parse_names(["ours,base", "third"])
+    ('ours', 'base', 'third')
+    """
+    return tuple(_pieces(texts))
+
+
+def parse_budgets(texts: Iterable[str] | None) -> list[float]:
+    """Return training budgets in FLOPs.
+
+    Raises
+    ------
+    UsageError
+        If one is no positive, finite number.
+
+    Examples
+    --------
+    >>> parse_budgets(["1e20,1e21", "1e22 FLOPs"])
+    [1e+20, 1e+21, 1e+22]
+    """
+    budgets = []
+    for piece in _pieces(texts):
+        bare = re.sub(r"\s*flops?$", "", piece, flags=re.IGNORECASE)
+        value = _number(bare)
+        if value is None or not (value > 0 and math.isfinite(value)):
+            raise UsageError(f"--budget {piece}: training FLOPs are a positive number, such as 1e21")
+        budgets.append(value)
+    return budgets
+
+
+def parse_numbers(option: str, texts: Iterable[str] | None) -> list[float]:
+    """Return numbers; 95% is 0.95.
+
+    Raises
+    ------
+    UsageError
+        If one is no number.
+
+    Examples
+    --------
+    >>> parse_numbers("--sparsity", [".846,95%"])
+    [0.846, 0.95]
+    """
+    numbers = []
+    for piece in _pieces(texts):
+        value = _number(piece.removesuffix("%"))
+        if value is None or not math.isfinite(value):
+            raise UsageError(f"{option} {piece}: not a number; write a fraction such as 0.95")
+        numbers.append(value / 100 if piece.endswith("%") else value)
+    return numbers
+
+
+def parse_pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
+    """Return NAME=VALUE pairs; a comma separates pairs only where another NAME= follows.
+
+    Raises
+    ------
+    UsageError
+        If a pair has no name or no value, or a name comes twice.
+
+    Examples
+    --------
+    >>> parse_pairs("--map", ["loss=val/ce, held out,F=flops"])
+    {'loss': 'val/ce, held out', 'F': 'flops'}
+    """
+    pairs: dict[str, str] = {}
+    for text in texts or ():
+        for piece in re.split(r",(?=\s*\w+\s*=)", text):
+            name, equals, value = (part.strip() for part in piece.partition("="))
+            if not (name and equals and value):
+                raise UsageError(f"{option} {piece}: write NAME=VALUE")
+            if name in pairs and pairs[name] != value:
+                raise UsageError(f"{option}: {name} is given as {pairs[name]} and as {value}; name it once")
+            pairs[name] = value
+    return pairs
+
+
+def parse_pins(texts: Iterable[str] | None) -> dict[str, float | dict[str, float]]:
+    """Return held parameters, for all architectures or for one.
+
+    Raises
+    ------
+    UsageError
+        If one is not written P=X or ARCH:P=X.
+
+    Examples
+    --------
+    >>> parse_pins(["E=1.6", "ours:a=.35"])
+    {'E': 1.6, 'ours': {'a': 0.35}}
+    """
+    pins: dict[str, float | dict[str, float]] = {}
+    for piece in _pieces(texts):
+        left, _, right = piece.rpartition("=")
+        arch, colon, name = left.rpartition(":")
+        value = _number(right)
+        if not name or value is None or (colon and not arch):
+            raise UsageError(f"--pin {piece}: write E=1.6, or ours:E=1.6 for one architecture")
+        if colon:
+            own = pins.setdefault(arch, {})
+            if not isinstance(own, dict):
+                raise UsageError(f"--pin {piece}: {arch} is the name of a parameter as well; hold it alone")
+            own[name] = value
+        else:
+            pins[name] = value
+    return pins
+
+
+def parse_points(texts: Iterable[str]) -> dict[str, list[float]]:
+    """Return the columns of the points at which to predict; amounts may end in K, M, B or T.
+
+    Raises
+    ------
+    UsageError
+        If a value is no number, or two points name different columns.
+
+    Examples
+    --------
+    >>> parse_points(["F=1e10,D=100B", "F=2e10,D=1e11"])
+    {'F': [10000000000.0, 20000000000.0], 'D': [100000000000.0, 100000000000.0]}
+    """
+    points: dict[str, list[float]] = {}
+    for number, text in enumerate(texts):
+        pairs = parse_pairs("--at", [text])
+        if number and set(pairs) != set(points):
+            raise UsageError(
+                f"--at {text}: every point names the same columns; the first has {', '.join(points)}"
+            )
+        for name, typed in pairs.items():
+            points.setdefault(name, []).append(_amount(typed, text))
+    return points
+
+
+def parse_delta(text: str) -> float | Literal["auto"]:
+    """Return a Huber threshold: a number, infinity, or "auto".
+
+    Raises
+    ------
+    UsageError
+        If it is none of these.
+
+    Examples
+    --------
+    >>> parse_delta("1e-3"), parse_delta("inf"), parse_delta("auto")
+    (0.001, inf, 'auto')
+    """
+    if text == "auto":
+        return "auto"
+    value = _number(text)
+    if value is None or not value > 0:
+        raise UsageError(f"--delta {text}: a positive number, inf or auto")
+    return value
+
+
+def parse_starts(text: str) -> int | Literal["thorough"]:
+    """Return a number of starts, or "thorough".
+
+    Raises
+    ------
+    UsageError
+        If it is neither.
+
+    Examples
+    --------
+    >>> parse_starts("5"), parse_starts("thorough")
+    (5, 'thorough')
+    """
+    if text == "thorough":
+        return "thorough"
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"--starts {text}: a whole number of at least 1, or thorough")
+    return int(text)
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return None if math.isnan(value) else value
+
+
+def _amount(typed: str, text: str) -> float:
+    match = _AMOUNT.fullmatch(typed)
+    if match is None:
+        raise UsageError(f"--at {text}: {typed} is not a number; write F=1e10,D=100B,S=.947")
+    return float(match[1]) * _SUFFIX[match[2]]
