@@ -87,6 +87,7 @@ NOTE_CODES: dict[str, str] = {
     "derived_tokens": "Training tokens were computed from training FLOPs and FLOPs per token.",
     # fits
     "not_identified": "The design cannot identify a parameter; it was not fitted.",
+    "collinear": "Two columns move together over the design, so their exponents cannot be told apart.",
     "ill_conditioned": "The design leaves a direction of the parameters poorly determined.",
     "at_bound": "A parameter ended on its bound.",
     "floor_at_zero": "The irreducible loss ended at 0: the data do not identify it.",

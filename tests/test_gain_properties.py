@@ -363,5 +363,23 @@ def test_fixed_tokens_per_parameter_get_no_interval() -> None:
     (result,) = drawn.fits.values()
     assert result.intervals_refused
     assert drawn.bootstrap.status == "refused"
-    assert "condition number" in drawn.bootstrap.reason
-    assert "ill_conditioned" in {note.code for note in drawn.all_notes}
+    assert {"ill_conditioned", "collinear"} <= {note.code for note in drawn.all_notes}
+
+
+def test_noise_does_not_hide_a_collinear_design() -> None:
+    """Fixed tokens per parameter with noise: the fit may leave the ridge, the design is refused all the same."""
+    epoch = load_paper("chinchilla").surfaces["epoch"]
+    N = np.repeat(np.geomspace(7e7, 1e10, 12), 2)
+    spread = np.tile([1.0, 1.01], 12)  # tokens per parameter within one per cent
+    noise = np.exp(0.003 * np.random.default_rng(8).standard_normal(24))
+    frame = {
+        "cell": [f"c{i // 2:02d}" for i in range(24)],
+        "N": N,
+        "D": 20 * N * spread,
+        "loss": epoch.loss(N=N, D=20 * N * spread) * noise,
+    }
+    drawn = fit(Endpoints.from_frame(frame), "chinchilla", bootstrap=100)
+    (result,) = drawn.fits.values()
+    assert result.collinear == ("alpha", "beta")
+    assert drawn.bootstrap.status == "refused"
+    assert "cannot be told apart" in drawn.bootstrap.reason

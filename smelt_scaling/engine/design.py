@@ -55,12 +55,16 @@ class Identified:
         One sentence for every unidentified parameter.
     only_at : mapping
         Column -> the one value at which the surface may be used.
+    collinear : tuple of str
+        Two exponents whose features move together, such as model size and tokens at fixed tokens per parameter;
+        empty if there are none. The optimum may look well conditioned by accident of noise; the design is not.
     """
 
     dropped_terms: frozenset[str]
     dropped_exponents: frozenset[str]
     reasons: Mapping[str, str]
     only_at: Mapping[str, float]
+    collinear: tuple[str, ...]
 
 
 def exponent_levels(law: AdditiveLaw, columns: Mapping[str, Array]) -> dict[str, NDArray[np.intp]]:
@@ -118,8 +122,30 @@ def identify(law: AdditiveLaw, columns: Mapping[str, Array], pins: Mapping[str, 
             reasons[term.amplitude] = f"its term is constant over the design, so {law.floor} absorbs it"
             reasons[law.floor] = f"it absorbs the constant term of {term.amplitude}"
     return Identified(
-        dropped_terms=frozenset(dropped), dropped_exponents=single, reasons=reasons, only_at=only_at
+        dropped_terms=frozenset(dropped),
+        dropped_exponents=single,
+        reasons=reasons,
+        only_at=only_at,
+        collinear=_collinear(law, columns, single | frozenset(pins)),
     )
+
+
+def _collinear(law: AdditiveLaw, columns: Mapping[str, Array], given: frozenset[str]) -> tuple[str, ...]:
+    """Find two terms, each with one exponent to fit, whose log features are one line within `LEVEL_WIDTH`."""
+    lines: list[tuple[str, Array]] = []
+    for term in law.log_terms(columns):
+        fitted = [name for name in term.slopes if name not in given]
+        if len(term.slopes) == 1 and fitted:
+            lines.append((fitted[0], term.slopes[fitted[0]]))
+    for i, (first, x) in enumerate(lines):
+        for second, y in lines[i + 1 :]:
+            if first == second:
+                continue
+            centred = x - x.mean()
+            slope = (centred @ y) / (centred @ centred)
+            if _levels(y - slope * centred).max() == 0:
+                return (first, second)
+    return ()
 
 
 def condition_numbers(problem: Problem, theta: Array, weights: Array) -> Array:

@@ -25,8 +25,8 @@ Array = NDArray[np.float64]
 #: Bits of a matrix product depend on its number of rows, so blocks are padded to a multiple of this.
 PAD = 64
 
-#: Rows of data handled at once; keeps memory flat for long tables.
-POINTS = 8192
+#: Rows of data, and rows times lanes, handled at once: a dozen arrays of this size stay in cache.
+POINTS, ELEMENTS = 512, 32_768
 
 
 class _TermKernel:
@@ -113,9 +113,12 @@ class Objective:
         count = len(theta)
         theta, weights, observed, delta = _pad(theta, weights, np.atleast_2d(observed), delta)
         f = np.zeros(len(theta))
-        for part in self._slices:
-            r, psi = self._residuals(part, [t.exp(theta) for t in part.terms], theta, observed, delta)[1:3]
-            f += np.einsum("ij,ij,ij->i", weights[:, part.rows], psi, r - 0.5 * psi)
+        for lanes in self._tiles(len(theta)):
+            own, own_observed = theta[lanes], observed[lanes] if len(observed) > 1 else observed
+            for part in self._slices:
+                terms = [t.exp(own) for t in part.terms]
+                r, psi = self._residuals(part, terms, own, own_observed, delta[lanes])[1:3]
+                f[lanes] += np.einsum("ij,ij,ij->i", weights[lanes, part.rows], psi, r - 0.5 * psi)
         return f[:count]
 
     def loss_of_rows(self, theta: Array, delta: float) -> Array:
@@ -137,8 +140,11 @@ class Objective:
         theta, weights, observed, delta = _pad(theta, weights, np.atleast_2d(observed), delta)
         lanes = len(theta)
         f, g, upper = np.zeros(lanes), np.zeros((lanes, size)), np.zeros((lanes, size * size))
-        for part in self._slices:
-            self._add_slice(part, theta, weights, observed, delta, f, g, upper)
+        for tile in self._tiles(lanes):
+            own_observed = observed[tile] if len(observed) > 1 else observed
+            for part in self._slices:
+                into = (f[tile], g[tile], upper[tile])
+                self._add_slice(part, theta[tile], weights[tile, part.rows], own_observed, delta[tile], *into)
         hessian = upper.reshape(lanes, size, size)
         lower = np.tril_indices(size, -1)
         hessian[:, lower[0], lower[1]] = hessian[:, lower[1], lower[0]]
@@ -160,6 +166,12 @@ class Objective:
             for kernel, term in zip(part.terms, terms, strict=True):
                 g[kernel.columns] += (weighted * term)[0] @ kernel.design
         return f, g
+
+    def _tiles(self, lanes: int) -> list[slice]:
+        """Split lanes into blocks, each a multiple of `PAD`, that fill about `ELEMENTS` with one slice of rows."""
+        rows = min(len(self.problem.weight), POINTS)
+        tile = max(PAD, ELEMENTS // rows // PAD * PAD)
+        return [slice(lo, min(lo + tile, lanes)) for lo in range(0, lanes, tile)]
 
     def _residuals(
         self, part: _Slice, terms: list[Array], theta: Array, observed: Array, delta: Array
@@ -192,10 +204,9 @@ class Objective:
     ) -> None:
         terms = [t.exp(theta) for t in part.terms]
         inverse, r, psi = self._residuals(part, terms, theta, observed, delta)
-        w = weights[:, part.rows]
-        f += np.einsum("ij,ij,ij->i", w, psi, r - 0.5 * psi)
-        curvature = np.where(psi == r, w, 0.0)
-        psi *= w
+        f += np.einsum("ij,ij,ij->i", weights, psi, r - 0.5 * psi)
+        curvature = np.where(psi == r, weights, 0.0)
+        psi *= weights
         if self.problem.log_residual:
             curvature -= psi
             for term in terms:

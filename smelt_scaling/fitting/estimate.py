@@ -146,6 +146,7 @@ def fit_architecture(
         },
         unidentified=unidentified,
         only_at={k: v for k, v in found.only_at.items() if k == "S"},
+        collinear=found.collinear,
         pinned=pins,
         notes=fit_notes(arch, law, certificate, found, unidentified, pins, used - free),
     )

@@ -34,6 +34,13 @@ def fit_notes(
         notes.append(
             warning("not_identified", f"{arch}: the surface holds at S = {found.only_at['S']:.4g} only")
         )
+    if found.collinear:
+        pair = " and ".join(found.collinear)
+        message = (
+            f"{pair} cannot be told apart: their columns move together in this design "
+            "(such as fixed tokens per parameter); no interval is given"
+        )
+        notes.append(warning("collinear", f"{arch}: {message}"))
     if degrees_of_freedom == 0:
         message = "as many parameters as endpoints: the fit interpolates, with no residual left"
         notes.append(warning("ill_conditioned", f"{arch}: {message}"))

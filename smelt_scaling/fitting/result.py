@@ -101,6 +101,8 @@ class FitResult:
         Parameter -> why it was not fitted.
     only_at : mapping
         Column -> the one value at which the surface may be used.
+    collinear : tuple of str
+        Two exponents that the design cannot tell apart, if any.
     pinned : mapping
         Parameter -> held value.
     notes : tuple of Note
@@ -119,13 +121,27 @@ class FitResult:
     window: Mapping[str, tuple[float, float]]
     unidentified: Mapping[str, str]
     only_at: Mapping[str, float]
+    collinear: tuple[str, ...]
     pinned: Mapping[str, float]
     notes: tuple[Note, ...]
 
     @property
     def intervals_refused(self) -> bool:
         """Whether the design is too ill-conditioned for an interval to mean anything."""
-        return not self.certificate.condition <= CONDITION_REFUSE_INTERVALS
+        return self.why_no_interval != ""
+
+    @property
+    def why_no_interval(self) -> str:
+        """Why the design allows no interval; empty if it does."""
+        if self.collinear:
+            return (
+                f"exponents {' and '.join(self.collinear)} cannot be told apart, their columns move together"
+            )
+        if not self.certificate.condition <= CONDITION_REFUSE_INTERVALS:
+            return (
+                f"condition number {self.certificate.condition:.2g} is above {CONDITION_REFUSE_INTERVALS:.0e}"
+            )
+        return ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values; an unidentified coefficient is null."""
@@ -143,6 +159,7 @@ class FitResult:
             },
             "unidentified": dict(self.unidentified),
             "only_at": dict(self.only_at),
+            "collinear": list(self.collinear),
             "pinned": dict(self.pinned),
             "objective": self.objective,
             "rmse": self.rmse,

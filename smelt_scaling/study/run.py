@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smelt_scaling.endpoints import Endpoints
-from smelt_scaling.engine.design import CONDITION_REFUSE_INTERVALS
 from smelt_scaling.errors import UsageError, merge_notes
 from smelt_scaling.fitting import FitSettings, Fitted, fit_architecture
 from smelt_scaling.laws import AdditiveLaw, get_law
@@ -199,11 +198,10 @@ def _bootstrap(
     if replicates == 0:
         return None, outcome("none", "no replicates were asked for")
     for arch, one in fitted.items():
-        condition = one.result.certificate.condition
-        if not condition <= CONDITION_REFUSE_INTERVALS:
+        if one.result.intervals_refused:
             return None, outcome(
                 "refused",
-                f"{arch}: condition number {condition:.2g} is above 1e6, so no interval means anything",
+                f"{arch}: {one.result.why_no_interval}, so no interval means anything",
             )
     index = _indices(plan, labels)
     screened = {

@@ -163,6 +163,7 @@ def _fit_result(item: dict[str, Any], law: AdditiveLaw) -> FitResult:
         window={name: (low, high) for name, (low, high) in item["window"].items()},
         unidentified=item["unidentified"],
         only_at=item["only_at"],
+        collinear=tuple(item["collinear"]),
         pinned=item["pinned"],
         notes=_notes(item["notes"]),
     )
