@@ -18,8 +18,8 @@ import pytest
 import typer
 
 from smelt_scaling import ce_gain, example_endpoints, load_study
-from smelt_scaling.cli import app, run
 from smelt_scaling.analyses.budgets import round_budgets
+from smelt_scaling.cli import app, run
 from smelt_scaling.errors import UsageError
 from smelt_scaling.papers import load_paper
 
