@@ -343,7 +343,7 @@ def test_fit_json_is_the_documented_record(cli: Any, folder: Path) -> None:
     record = cli(*argv).json()
     assert list(record)[:3] == ["schema_version", "command", "settings"]
     assert record["provenance"]["argv"] == ["smelt-scaling", *argv]
-    assert record["provenance"]["source_sha256"]
+    assert record["provenance"]["input_sha256"]
     study = load_study("s").to_dict()
     for key in ("settings", "fits", "bootstrap", "notes"):
         assert record[key] == study[key]
@@ -447,7 +447,7 @@ def test_json_is_the_same_but_for_provenance(cli: Any) -> None:
     assert json.dumps(first) == json.dumps(second)
     assert provenance["argv"] == ["smelt-scaling", *argv]
     assert provenance["study"] == "reports/study"
-    assert provenance["input_sha256"] == provenance["fit"]["source_sha256"]
+    assert provenance["input_sha256"] == provenance["fit"]["input_sha256"]
     assert provenance["versions"]["numpy"]
 
 

@@ -51,6 +51,20 @@ def test_json_is_strict_and_holds_the_documented_keys(study, tmp_path):
     assert data["provenance"]["endpoints_digest"] == study.endpoints.digest
 
 
+def test_keys_added_by_a_later_minor_version_are_passed_over(study, tmp_path):
+    folder = study.save(tmp_path / "study")
+    data = json.loads((folder / "study.json").read_text())
+    for item in (data, data["settings"], data["bootstrap"], data["fits"][0], data["fits"][0]["certificate"]):
+        item["added_later"] = 1
+    (folder / "study.json").write_text(json.dumps(data))
+    assert load_study(folder).summary() == study.summary()
+
+
+def test_parameters_may_not_shadow_the_table_of_draws():
+    with pytest.raises(UsageError, match="objective is a column of the table of draws"):
+        fit(example_endpoints(), "E + objective*(1-S)**b*F**-a + K*D**-c", bootstrap=0)
+
+
 def test_save_refuses_a_folder_that_is_no_study(study, tmp_path):
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.tex").write_text("precious")

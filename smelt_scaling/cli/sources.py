@@ -71,7 +71,7 @@ def open_source(study: Path | None, published: str | None) -> Source:
         value=value,
         provenance={
             "study": str(folder),
-            "input_sha256": fitted.get("source_sha256"),
+            "input_sha256": fitted.get("input_sha256"),
             "fit": dict(fitted),
         },
         notes=_stale(fitted, folder),
@@ -102,7 +102,7 @@ def _stale(fitted: Any, folder: Path) -> tuple[Note, ...]:
     """Say so when the table of endpoints is no longer the one that was fitted."""
     from smelt_scaling.study.provenance import file_sha256
 
-    source, known = fitted.get("source"), fitted.get("source_sha256")
+    source, known = fitted.get("source"), fitted.get("input_sha256")
     now = file_sha256(source) if source and known else None
     if now is None or now == known:
         return ()

@@ -220,6 +220,8 @@ def _best_of_starts(
         agreeing = int(close.sum())
         if agreeing >= 2 and verdict.certified[best]:
             break
+        if condition_numbers(problem, found.theta[best], weights[:1])[0] > CONDITION_SINGULAR:
+            break  # a whole line of optima: more starts find more of its points
     one = slice(best, best + 1)
     chosen = certify(objective, found.theta[one], weights[one], delta)
     return found.theta[best], chosen, total, agreeing

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from smelt_scaling.errors import UsageError
 
-__all__ = ["FEATURE_NAMES", "Feature", "Formula", "Power", "Term", "parse_formula"]
+__all__ = ["FEATURE_NAMES", "RESERVED_NAMES", "Feature", "Formula", "Power", "Term", "parse_formula"]
 
 Array = NDArray[np.float64]
 
@@ -33,6 +33,11 @@ MAX_LENGTH = 400
 
 #: Largest number a formula may hold; integers of any size would not convert to float.
 MAX_NUMBER = 1e300
+
+#: Names that stand beside the coefficients in a table of draws; a parameter may not take them.
+RESERVED_NAMES = frozenset(
+    {"plan", "replicate", "arch", "certified", "degenerate", "improved", "at_bound", "objective", "counts"}
+)
 
 _OPERATIONS: dict[type[ast.operator], np.ufunc] = {
     ast.Add: np.add,
@@ -130,6 +135,9 @@ def parse_formula(text: str) -> Formula:
     exponents = {p.exponent for term in terms for p in term.powers if isinstance(p.exponent, str)}
     if len(set(names)) != len(names) or exponents & set(names):
         raise _refuse(text, "the floor, each amplitude and the exponents need different names")
+    reserved = sorted(RESERVED_NAMES & (exponents | set(names)))
+    if reserved:
+        raise _refuse(text, f"{', '.join(reserved)} is a column of the table of draws; choose another name")
     return Formula(floor=floors[0], terms=tuple(terms))
 
 

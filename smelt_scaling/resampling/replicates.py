@@ -2,7 +2,7 @@
 
 A near-LAD objective has local minima, so one start per replicate is not enough. Every replicate starts at the
 full-data optimum, then looks at the optima of a fixed pilot (replicates 0-255), restarts from the one that suits it
-best and keeps the lower. The pilot does not grow with the number of draws, so the first draws never change.
+best and keeps the lower. From 256 draws on the pilot is the same however many there are, and so are the first draws.
 """
 
 from __future__ import annotations

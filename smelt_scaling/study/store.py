@@ -6,6 +6,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -109,9 +110,10 @@ def load_study(folder: str | Path) -> Study:
             fits={item["arch"]: _fit_result(item, law) for item in data["fits"]},
             draws=draws.get("bootstrap"),
             jackknife=draws.get("jackknife"),
-            bootstrap=Bootstrap(**data["bootstrap"]),
+            bootstrap=Bootstrap(**_known(Bootstrap, data["bootstrap"])),
             settings=FitSettings(
-                **settings | {"delta": _number(settings["delta"]), "pins": settings["pins"] or None}
+                **_known(FitSettings, settings)
+                | {"delta": _number(settings["delta"]), "pins": settings["pins"] or None}
             ),
             endpoints=endpoints,
             provenance=data["provenance"],
@@ -133,7 +135,13 @@ def _number(value: Any) -> Any:
 
 
 def _notes(items: list[dict[str, Any]]) -> tuple[Note, ...]:
-    return tuple(Note(**item) for item in items)
+    return tuple(Note(**_known(Note, item)) for item in items)
+
+
+def _known(kind: type[Any], item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys this version knows: a minor version may add some without a new schema version."""
+    names = {field.name for field in fields(kind)}
+    return {key: value for key, value in item.items() if key in names}
 
 
 def _fit_result(item: dict[str, Any], law: AdditiveLaw) -> FitResult:
@@ -147,7 +155,7 @@ def _fit_result(item: dict[str, Any], law: AdditiveLaw) -> FitResult:
         arch=item["arch"],
         surface=Surface(law=law, coef=np.array([values[name] for name in law.parameters])),
         certificate=Certificate(
-            **certificate
+            **_known(Certificate, certificate)
             | {
                 "status": FitStatus[certificate["status"].upper()],
                 "at_bounds": tuple(certificate["at_bounds"]),

@@ -107,13 +107,12 @@ def xlstm(raw: Raw) -> Tables:
         printed = notebook_table(raw[path], source)
         number = {name: printed[name].astype(float) for name in printed if name.startswith(("num_", "val/"))}
         D, C = number["num_tokens_training"], number["num_flops_training"]
+        context = printed["experiment_set_ctx_length"].str.removeprefix("tokenparam_ctx").astype(int)
         columns = {
             "run_id": printed["name"],
             "arch": arch,
             "run_tag": printed["run_tag"],
-            "context_length": printed["experiment_set_ctx_length"]
-            .str.removeprefix("tokenparam_ctx")
-            .astype(int),
+            "context_length": context,
             "N": number["num_params"],
             "F": C / D,
             "D": D,
@@ -126,19 +125,11 @@ def xlstm(raw: Raw) -> Tables:
     fits = []
     for model in ("llama", "mlstm"):
         for span in ("0-100", "0-300", "0-5000"):
-            starts = grid.loc[(model, "tokenparam", span)]
-            best = starts.iloc[int(starts["optim_results", "loss"].to_numpy().argmin())]
+            starts = grid.loc[[key == (model, "tokenparam", span) for key in grid.index]]
+            best = starts.iloc[int(starts["optim_results"]["loss"].to_numpy().argmin())]
             found = {name: best["optim_params", name] for name in ("a", "b", "e", "alpha", "beta")}
-            loss = best["optim_results", "loss"]
-            fits.append(
-                {
-                    "model": model,
-                    "experiment_set": "tokenparam",
-                    "tpp_range": span,
-                    **found,
-                    "huber_sum": loss,
-                }
-            )
+            about = {"model": model, "experiment_set": "tokenparam", "tpp_range": span}
+            fits.append({**about, **found, "huber_sum": best["optim_results", "loss"]})
     return {
         "sets/xlstm_tokenparam.csv": pd.concat(parts, ignore_index=True),
         "published/xlstm_tokenparam_fits.csv": pd.DataFrame(fits),
