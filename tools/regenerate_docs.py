@@ -304,8 +304,59 @@ def named_laws() -> list[str]:
     ]
 
 
+def commands() -> list[str]:
+    """Return the reference of every command: its help, then its options by panel."""
+    import typer
+
+    from smelt_scaling.cli import app
+
+    lines: list[str] = []
+    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        usage = [p.metavar or p.name.upper() for p in command.params if p.param_type_name == "argument"]
+        lines += ["", f"## {name}", "", f"`smelt-scaling {' '.join([name, *usage])} [OPTIONS]`", ""]
+        for paragraph in (command.help or "").split("\n\n"):
+            if paragraph.startswith("\b"):  # kept as it is written: an example and what it prints
+                title, *example = paragraph.removeprefix("\b").strip("\n").splitlines()
+                indented = [f"    {line.removeprefix('  ')}".rstrip() for line in example]
+                lines += [title, "", *indented, ""]
+            else:
+                lines += [paragraph, ""]
+        lines += ["| option | default | meaning |", "| --- | --- | --- |", *map(_option_row, command.params)]
+    return lines[1:]
+
+
+def _option_row(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        spelled = parameter.metavar or parameter.name.upper()
+    else:
+        value = (
+            ""
+            if parameter.is_flag
+            else f" {_choices(parameter) or parameter.metavar or parameter.name.upper()}"
+        )
+        spelled = ", ".join(sorted(parameter.opts, key=len)) + value
+    default = parameter.default
+    shown = (
+        "" if default in (None, False) or not parameter.show_default else getattr(default, "value", default)
+    )
+    meaning = (parameter.help or "").replace("|", "\\|")
+    return f"| `{spelled}` | {f'`{shown}`' if shown != '' else ''} | {meaning} |"
+
+
+def _choices(parameter: Any) -> str:
+    """Return the values of an option that is an enumeration, joined by bars; typer keeps them in either place."""
+    import enum
+
+    choices = getattr(getattr(parameter, "type", None), "choices", None)
+    annotation = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
+    if choices is None and isinstance(annotation, enum.EnumMeta):
+        choices = [member.value for member in annotation]
+    return "\\|".join(str(getattr(choice, "value", choice)) for choice in choices or ())
+
+
 #: What can stand under ``<!-- generated: NAME -->``.
 TABLES: dict[str, Callable[[], list[str]]] = {
+    "commands": commands,
     "endpoint-columns": endpoint_columns,
     "named-laws": named_laws,
     "note-codes": note_codes,
