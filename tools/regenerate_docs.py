@@ -329,18 +329,14 @@ def _option_row(parameter: Any) -> str:
     if parameter.param_type_name == "argument":
         spelled = parameter.metavar or parameter.name.upper()
     else:
-        value = (
-            ""
-            if parameter.is_flag
-            else f" {_choices(parameter) or parameter.metavar or parameter.name.upper()}"
-        )
+        named = _choices(parameter) or parameter.metavar or parameter.name.upper()
+        value = "" if parameter.is_flag else f" {named}"
         spelled = ", ".join(sorted(parameter.opts, key=len)) + value
     default = parameter.default
-    shown = (
-        "" if default in (None, False) or not parameter.show_default else getattr(default, "value", default)
-    )
+    hidden = default is None or default is False or not parameter.show_default
+    shown = "" if hidden else f"`{getattr(default, 'value', default)}`"
     meaning = (parameter.help or "").replace("|", "\\|")
-    return f"| `{spelled}` | {f'`{shown}`' if shown != '' else ''} | {meaning} |"
+    return f"| `{spelled}` | {shown} | {meaning} |"
 
 
 def _choices(parameter: Any) -> str:
