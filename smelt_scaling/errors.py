@@ -78,6 +78,7 @@ NOTE_CODES: dict[str, str] = {
     "negative_sparsity": "A compute-equivalent sparsity slightly below 0 was kept as it is.",
     "derived_flops": "Training FLOPs per token were computed from other columns.",
     "sparsity_absent": "There is no sparsity column; every row is taken as S = 0.",
+    "zero_weight": "Rows of weight 0 were left out of the fit.",
     "excluded_tier": "Rows of a sparsity tier were left out because the user asked for it.",
     "arch_absent": "There is no architecture column; every row belongs to one architecture called model.",
     "similar_names": "Architectures whose names differ in case only were kept apart.",

@@ -314,8 +314,7 @@ def log_multiplier(
 
 def _numeric_log_multiplier(target: Frontier, reference: Frontier, log_c: Array, S: Array | None) -> Array:  # noqa: N803
     reached = reference.budget_for(target.loss(np.exp(log_c), S), S)
-    with np.errstate(divide="ignore"):
-        m = np.log(reached) - log_c
+    m = np.log(reached) - log_c
     if target.surface.law == reference.surface.law and target.flops_per_param == reference.flops_per_param:
         # a root finder would leave rounding noise where the answer is known
         same = np.all(target.surface.coef == reference.surface.coef, axis=-1)

@@ -227,10 +227,10 @@ def test_natural_and_centred_are_inverse(baseline):
 def test_levels_merge_what_is_within_five_percent():
     law = get_law("additive")
     columns = {"F": np.array([1e9, 1.03e9, 2e9, 4e9]), "D": np.array([1e10, 1.001e10, 1.002e10, 1.003e10])}
-    levels = exponent_levels(law, columns)
+    levels = exponent_levels(law, columns, np.zeros(4, dtype=int))
     assert levels["a"].tolist() == [2, 2, 1, 0]  # a falls with ln F, so the largest F has the lowest level
     assert levels["c"].tolist() == [0, 0, 0, 0]
-    found = identify(law, columns, {})
+    found = identify(law, columns, {}, np.zeros(4, dtype=int))
     assert found.dropped_exponents == {"c"}
     assert found.dropped_terms == {"K"}
     assert set(found.reasons) == {"c", "K", "E"}

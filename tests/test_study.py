@@ -224,7 +224,7 @@ def test_summary_fits_a_screen_and_names_what_matters(study):
     for needle in (
         "E ",
         "gamma",
-        "certified, 5/5 starts",
+        "certified, 64/64 starts",
         "window C",
         "12 cell labels (paired)",
         "simulated",

@@ -346,7 +346,7 @@ def _choices(parameter: Any) -> str:
     choices = getattr(getattr(parameter, "type", None), "choices", None)
     annotation = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
     if choices is None and isinstance(annotation, enum.EnumMeta):
-        choices = [member.value for member in annotation]
+        choices = list(annotation.__members__.values())
     return "\\|".join(str(getattr(choice, "value", choice)) for choice in choices or ())
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from smelt_scaling._json import finite_or_none
 from smelt_scaling.analyses.remarks import interval_note, support_note
 from smelt_scaling.analyses.support import outside
 from smelt_scaling.analyses.view import IntervalKind, ends, view_of
@@ -91,9 +92,8 @@ def allocate(
                     found = ends(
                         np.log(point[name]), None if drawn is None else np.log(drawn[name]), interval, level
                     )
-                    row[f"{name}_lo"], row[f"{name}_hi"] = (
-                        (None, None) if found is None else (float(np.exp(found[0])), float(np.exp(found[1])))
-                    )
+                    lo, hi = (np.nan, np.nan) if found is None else found
+                    row[f"{name}_lo"], row[f"{name}_hi"] = (finite_or_none(np.exp(end)) for end in (lo, hi))
                 support = outside(
                     side.window,
                     arch=side.arch,

@@ -92,8 +92,10 @@ def ce_gain(
     log_budget = np.log(_positive(budget))
     for sparsity in grid:
         loss = frontiers[0].loss(budget, sparsity)
-        m = log_multiplier(frontiers[0], frontiers[1], log_budget, sparsity)
-        m_drawn = None if drawn is None else log_multiplier(drawn[0], drawn[1], log_budget, sparsity)
+        m = _reachable(log_multiplier(frontiers[0], frontiers[1], log_budget, sparsity))
+        m_drawn = (
+            None if drawn is None else _reachable(log_multiplier(drawn[0], drawn[1], log_budget, sparsity))
+        )
         found = ends(m, m_drawn, interval, level)
         if m_drawn is not None and found is not None and not certified.all():
             without = ends(m, m_drawn[certified], interval, level)
@@ -137,6 +139,9 @@ def ce_gain(
     return frame
 
 
+#: ln(C_ref / C_tgt) at which a gain is 1 to the last bit of a double.
+OUT_OF_REACH = 53 * np.log(2.0)
+
 _COLUMNS = (
     "target",
     "reference",
@@ -158,6 +163,11 @@ _COLUMNS = (
     "draws",
     "gain_positive_share",
 )
+
+
+def _reachable(m: Array) -> Array:
+    """Count a multiplier so large that the gain rounds to 1 as unreachable: nobody can name that budget."""
+    return np.where(m < OUT_OF_REACH, m, np.inf)
 
 
 def choose_pair(view: View, target: str | None, reference: str | None) -> tuple[str, str, list[Note]]:

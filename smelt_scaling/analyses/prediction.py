@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from smelt_scaling._json import finite_or_none
 from smelt_scaling.analyses.remarks import interval_note, support_note
 from smelt_scaling.analyses.support import outside
-from smelt_scaling.analyses.view import IntervalKind, View, ends, view_of
+from smelt_scaling.analyses.view import IntervalKind, Side, ends, view_of
+from smelt_scaling.engine.design import LEVEL_WIDTH
 from smelt_scaling.errors import FrontierError, UsageError, merge_notes
+from smelt_scaling.laws import AdditiveLaw
 from smelt_scaling.papers import Paper
 from smelt_scaling.study import Study
 
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["predict"]
+
+Array = NDArray[np.float64]
 
 
 def predict(
@@ -88,7 +93,7 @@ def predict(
             raise UsageError(f"column {name}: {values.tolist()} must be positive and finite (S below 1)")
     rows: list[dict[str, Any]] = []
     for side in sides:
-        _check_identified(view, side.unidentified, side.arch)
+        _check_identified(view.law, side, columns)
         if "S" in columns:
             view.sparsity_grid(columns["S"], (side,))
         replicates = side.replicates(interval)
@@ -104,8 +109,8 @@ def predict(
                     "arch": side.arch,
                     **at,
                     "loss": float(loss[j]),
-                    "loss_lo": None if found is None else float(found[0][j]),
-                    "loss_hi": None if found is None else float(found[1][j]),
+                    "loss_lo": None if found is None else finite_or_none(found[0][j]),
+                    "loss_hi": None if found is None else finite_or_none(found[1][j]),
                     "extrapolated": bool(support),
                     "support": support,
                     "draws": 0 if replicates is None else len(replicates),
@@ -127,12 +132,28 @@ def predict(
     return frame
 
 
-def _check_identified(view: View, unidentified: Mapping[str, str], arch: str) -> None:
-    """Refuse a dropped term: it was constant over the design, so it says nothing elsewhere."""
-    hidden = [name for name in unidentified if name in view.law.amplitudes]
+def _check_identified(law: AdditiveLaw, side: Side, columns: Mapping[str, Array]) -> None:
+    """Refuse what the design was constant in: a dropped term anywhere, an unfitted exponent away from its level."""
+    hidden = [name for name in side.unidentified if name in law.amplitudes]
+    for term in law.parsed.terms:
+        for power in term.powers:
+            if power.exponent not in side.unidentified or power.feature.names == ("S",):
+                continue
+            value = power.feature.log(columns)
+            low, high = sorted(
+                float(
+                    power.feature.log(
+                        {name: np.asarray(side.window[name][end]) for name in power.feature.names}
+                    )
+                )
+                for end in (0, 1)
+            )
+            if np.any((value < low - LEVEL_WIDTH) | (value > high + LEVEL_WIDTH)):
+                hidden.append(str(power.exponent))
     if hidden:
+        names = ", ".join(hidden)
         raise FrontierError(
-            f"{arch}: no prediction, because {', '.join(hidden)} not identified ({unidentified[hidden[0]]})"
+            f"{side.arch}: no prediction, because {names} not identified ({side.unidentified[hidden[0]]})"
         )
 
 

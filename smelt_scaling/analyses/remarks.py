@@ -62,10 +62,19 @@ def gain_notes(
     if drawn and all(row["gain_lo"] is None and not row["hi_unreachable"] for row in rows):
         why = "too few draws for this level, or a replicate is unreachable"
         notes.append(warning("no_interval", f"no {interval} interval: {why}"))
-    if uncertified:
-        effect = (
-            f"moves an interval end by up to {100 * moved:.2g} points" if moved else "moves no interval end"
+    held = max(
+        (int(draws.degenerate.sum()) for draws in (s.jackknife for s in pair) if draws is not None), default=0
+    )
+    if drawn and interval == "jackknife-t" and held:
+        message = (
+            f"{held} leave-one-out fits cannot identify every parameter; kept, holding what is not identified"
         )
+        notes.append(info("degenerate_draws", message, held))
+    if uncertified:
+        effect = "moves no interval end"
+        if moved:
+            points = f"by up to {100 * moved:.2g} points" if moved < 10 else "by more than 1000 points"
+            effect = f"moves an interval end {points}"
         message = f"{uncertified} replicates are not certified; kept: leaving them out {effect}"
         notes.append(warning("uncertified_draws", message, uncertified))
     notes += support_note(rows)

@@ -6,9 +6,11 @@ without these budgets invites an extrapolation the surfaces themselves contradic
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smelt_scaling.frontier import Frontier, log_multiplier
 
@@ -58,5 +60,16 @@ def turnover(target: Frontier, reference: Frontier, sparsity: float | None) -> d
         "peak_budget": peak_budget,
         "peak_gain": peak_gain,
         "zero_crossings": crossings,
-        "unreachable_from": float(np.exp(grid[lost[0]])) if len(lost) else None,
+        "unreachable_from": None if len(lost) == 0 else _edge(m, grid, int(lost[0])),
     }
+
+
+def _edge(m: Callable[[Any], Any], grid: NDArray[np.float64], first: int) -> float:
+    """Return the budget at which the multiplier stops being finite, by bisection in front of a grid point."""
+    if first == 0:
+        return float(np.exp(grid[0]))
+    finite, infinite = grid[first - 1], grid[first]
+    for _ in range(40):
+        middle = 0.5 * (finite + infinite)
+        finite, infinite = (middle, infinite) if np.isfinite(m(middle)) else (finite, middle)
+    return float(np.exp(infinite))

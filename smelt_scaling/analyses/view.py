@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from smelt_scaling.endpoints import default_sparsities
-from smelt_scaling.engine.design import TIER_GAP
+from smelt_scaling.engine.design import LEVEL_WIDTH
 from smelt_scaling.errors import FrontierError, Note, UsageError
 from smelt_scaling.frontier import Frontier
 from smelt_scaling.laws import AdditiveLaw, Surface
@@ -53,6 +53,14 @@ class Side:
     unidentified: Mapping[str, str]
     only_at: Mapping[str, float]
     certified: bool
+
+    def holds_at(self, sparsity: float) -> bool:
+        """Whether the surface may be used at a sparsity: anywhere, or only where its single tier was run."""
+        if "S" not in self.only_at:
+            return True
+        low, high = self.window["S"]
+        position = -np.log1p(-sparsity)
+        return bool(-np.log1p(-low) - LEVEL_WIDTH <= position <= -np.log1p(-high) + LEVEL_WIDTH)
 
     def replicates(self, kind: IntervalKind) -> Draws | None:
         """Return the draws behind an interval."""
@@ -105,7 +113,8 @@ class View:
         UsageError
             If a sparsity is not in [0, 1), or the law has no S.
         FrontierError
-            If b is not identified and the sparsity is not the one the surface was fitted at.
+            If the exponent of 1-S is not identified and the sparsity is not the one that was run. Default sparsities
+            at which a surface does not hold are passed over, if any is left.
         """
         if "S" not in self.law.columns:
             if sparsities is not None and np.size(sparsities):
@@ -113,23 +122,21 @@ class View:
                     f"law {self.law.name}: it holds no S, so --sparsity says nothing; leave it out"
                 )
             return [None]
-        given = (
-            self.sparsities
-            if sparsities is None or np.size(sparsities) == 0
-            else np.atleast_1d(np.asarray(sparsities, dtype=np.float64))
-        )
-        if given is None or not len(given):
-            given = np.zeros(1)
+        named = sparsities is not None and np.size(sparsities) > 0
+        given = np.atleast_1d(np.asarray(sparsities if named else self.sparsities, dtype=np.float64))
+        if not named and not len(given):
+            given = np.zeros(1)  # a table without S is at S = 0
         if not np.all((given > -0.05) & (given < 1)):
             raise UsageError(f"sparsity {given.tolist()}: a fraction in [0, 1) is needed, such as 0.95")
         for side in sides:
-            at = side.only_at.get("S")
-            far = [] if at is None else [s for s in given if abs(np.log1p(-s) - np.log1p(-at)) > TIER_GAP]
-            if far:
+            fit_at = [s for s in given if side.holds_at(s)]
+            if len(fit_at) < len(given) and (named or not fit_at):
+                away = next(s for s in given if not side.holds_at(s))
                 raise FrontierError(
-                    f"{side.arch}: its runs have one sparsity, so the surface holds at S = {at:.4g} only, "
-                    f"not at {far[0]:.4g}; add a second sparsity tier, or pin the exponent of 1-S"
+                    f"{side.arch}: its runs have one sparsity, so the surface holds at S = {side.only_at['S']:.4g} "
+                    f"only, not at {away:.4g}; add a second sparsity tier, or pin the exponent of 1-S"
                 )
+            given = np.array(fit_at)
         return [float(s) for s in given]
 
     def require_frontier(self, sides: tuple[Side, ...]) -> None:

@@ -46,7 +46,7 @@ def fit_runs(
     delta: o.DeltaOption = "1e-3",
     residual: o.ResidualOption = o.Residual.log,
     pin: o.PinOption = None,
-    starts: o.StartsOption = "5",
+    starts: o.StartsOption = "64",
     resample: o.ResampleOption = None,
     engine: o.EngineOption = o.Engine.newton,
     flops_per_param: o.FlopsPerParamOption = 6.0,

@@ -22,6 +22,9 @@ Array = NDArray[np.float64]
 #: Residuals this small are rounding; noise-free data end there, where f cannot get relatively smaller.
 NOISE_FREE = 1e-12
 
+#: Curvature below this fraction of delta times the total weight is rounding, not curvature.
+FLAT = 1e-10
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Verdict:
@@ -69,12 +72,16 @@ def certify(
     held = np.broadcast_to(~problem.free, theta.shape)
     if frozen is not None:
         held = held | frozen
-    at_bound = (theta <= problem.lower) & ~held
+    at_lower, at_upper = (theta <= problem.lower) & ~held, (theta >= problem.upper) & ~held
+    at_bound = at_lower | at_upper
     fixed = held | at_bound
     step, positive = solve_held(h, -g, fixed, np.zeros_like(theta))
     decrement = 0.5 * np.abs(np.einsum("ri,ri->r", g, np.where(fixed, 0.0, step)))
     rounding = f <= 0.5 * weights.sum(axis=1) * NOISE_FREE**2
-    outward = np.all(~at_bound | (g >= 0), axis=1)
+    outward = np.all((~at_lower | (g >= 0)) & (~at_upper | (g <= 0)), axis=1)
+    if np.isfinite(delta):  # where no residual is within delta the curvature may be nothing but rounding
+        flat = FLAT * delta * weights.sum(axis=1, keepdims=True)
+        positive &= np.all(fixed | (np.einsum("rii->ri", h) > flat), axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = np.where(rounding, 0.0, decrement / f)
     certified = (rounding | (relative <= DECREMENT)) & positive & outward

@@ -32,9 +32,6 @@ Array = NDArray[np.float64]
 #: Sizes or horizons within 5 % of each other are one level.
 LEVEL_WIDTH = 0.05
 
-#: Sparsities closer than this in ln(1-S) are one tier (single linkage).
-TIER_GAP = 0.25
-
 # Measured on simulated worlds: the survey's design has 47, a 4x3 Chinchilla grid 27, fixed tokens per parameter 1.5e7.
 CONDITION_WARN = 1e3
 CONDITION_REFUSE_INTERVALS = 1e6
@@ -67,24 +64,39 @@ class Identified:
     collinear: tuple[str, ...]
 
 
-def exponent_levels(law: AdditiveLaw, columns: Mapping[str, Array]) -> dict[str, NDArray[np.intp]]:
-    """Return, for every exponent, the level index of each row's feature (the finest over the terms it appears in)."""
-    sparse = {
+def exponent_levels(
+    law: AdditiveLaw, columns: Mapping[str, Array], tiers: NDArray[np.intp]
+) -> dict[str, NDArray[np.intp]]:
+    """Return, for every exponent, the level index of each row's feature (the finest over the terms it appears in).
+
+    Parameters
+    ----------
+    law : AdditiveLaw
+        The law.
+    columns : mapping of name to array (n,)
+        The design.
+    tiers : int array (n,)
+        Sparsity tier of each row, pooled over the architectures compared; the levels of a feature of S alone.
+    """
+    result: dict[str, NDArray[np.intp]] = {}
+    of_sparsity = {
         power.exponent
         for term in law.parsed.terms
         for power in term.powers
-        if "S" in power.feature.names and isinstance(power.exponent, str)
+        if power.feature.names == ("S",) and isinstance(power.exponent, str)
     }
-    result: dict[str, NDArray[np.intp]] = {}
+    own_tiers = np.unique(tiers, return_inverse=True)[1].ravel()
     for term in law.log_terms(columns):
         for name, slope in term.slopes.items():
-            levels = _tiers(slope) if name in sparse else _levels(slope)
+            levels = own_tiers if name in of_sparsity else _levels(slope)
             if name not in result or levels.max() > result[name].max():
                 result[name] = levels
     return result
 
 
-def identify(law: AdditiveLaw, columns: Mapping[str, Array], pins: Mapping[str, float]) -> Identified:
+def identify(
+    law: AdditiveLaw, columns: Mapping[str, Array], pins: Mapping[str, float], tiers: NDArray[np.intp]
+) -> Identified:
     """Find exponents and terms that the design cannot tell apart from the rest.
 
     Parameters
@@ -95,8 +107,10 @@ def identify(law: AdditiveLaw, columns: Mapping[str, Array], pins: Mapping[str, 
         The design.
     pins : mapping
         Parameters the user holds; they need no identification.
+    tiers : int array (n,)
+        Sparsity tier of each row.
     """
-    levels = exponent_levels(law, columns)
+    levels = exponent_levels(law, columns, tiers)
     single = frozenset(name for name, index in levels.items() if name not in pins and index.max() == 0)
     features = {
         power.exponent: power.feature
@@ -161,6 +175,8 @@ def condition_numbers(problem: Problem, theta: Array, weights: Array) -> Array:
         Row weights of each lane.
     """
     jacobian = _jacobian(problem, theta)
+    if jacobian.shape[1] == 0:
+        return np.ones(len(weights))
     result = np.empty(len(weights))
     chunk = max(1, 4_000_000 // jacobian.size)
     for lo in range(0, len(weights), chunk):
@@ -170,7 +186,7 @@ def condition_numbers(problem: Problem, theta: Array, weights: Array) -> Array:
         singular = np.linalg.svd(scaled / np.where(norms == 0, 1.0, norms), compute_uv=False)
         # with fewer rows than columns the missing singular values are zeros
         rank_deficient = zero | (singular.shape[1] < jacobian.shape[1])
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             result[lo : lo + chunk] = np.where(rank_deficient, np.inf, singular[:, 0] / singular[:, -1])
     return result
 
@@ -205,12 +221,4 @@ def _levels(values: Array) -> NDArray[np.intp]:
         if values[position] - first > LEVEL_WIDTH:
             first, level = values[position], level + 1
         index[position] = level
-    return index
-
-
-def _tiers(values: Array) -> NDArray[np.intp]:
-    """Index tiers: single linkage, cut at gaps above `TIER_GAP`."""
-    order = np.argsort(values, kind="stable")
-    index = np.empty(len(values), dtype=np.intp)
-    index[order] = np.concatenate([[0], np.cumsum(np.diff(values[order]) > TIER_GAP)])
     return index

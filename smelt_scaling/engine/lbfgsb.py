@@ -39,14 +39,14 @@ def minimise_lbfgsb(
     problem = objective.problem
     lanes = len(start)
     data = np.atleast_2d(problem.observed if observed is None else observed)
-    theta = np.where(problem.free, np.maximum(start, problem.lower), np.nan_to_num(problem.held))
+    theta = np.where(problem.free, np.clip(start, problem.lower, problem.upper), np.nan_to_num(problem.held))
     f, evaluations = np.empty(lanes), np.empty(lanes, dtype=np.int64)
     delta = deltas[-1:]
     # SciPy brings a BLAS of its own, which a limit set before its import does not reach
     with threadpool_limits(limits=1):
         for lane in range(lanes):
             free = problem.free if frozen is None else problem.free & ~frozen[lane]
-            bounds = Bounds(problem.lower[free], np.full(int(free.sum()), np.inf))
+            bounds = Bounds(problem.lower[free], problem.upper[free])
             row, y = weights[lane : lane + 1], data[lane : lane + 1] if len(data) > 1 else data
 
             scaled = _scaled_objective(objective, theta[lane], free, row, y, delta)

@@ -98,7 +98,8 @@ def minimise(
     problem = objective.problem
     data = np.atleast_2d(problem.observed if observed is None else observed)
     lanes = len(start)
-    theta = np.where(problem.free, np.maximum(start, problem.lower), np.nan_to_num(problem.held))
+    bounds = (problem.lower, problem.upper)
+    theta = np.where(problem.free, np.clip(start, *bounds), np.nan_to_num(problem.held))
     held = np.repeat(~problem.free[None, :], lanes, axis=0)
     if frozen is not None:
         held |= frozen
@@ -118,7 +119,7 @@ def minimise(
     while len(active):
         diagonal = np.abs(np.einsum("rii->ri", h)) + 1e-12
         damped = h + np.einsum("ri,ij->rij", damping[:, None] * diagonal, np.eye(h.shape[1]))
-        step, positive = _bounded_step(damped, g, theta, problem.lower, held)
+        step, positive = _bounded_step(damped, g, theta, bounds, held)
         predicted = -np.einsum("ri,ri->r", g, step) - 0.5 * np.einsum("ri,rij,rj->r", step, h, step)
         largest = np.abs(step).max(axis=1)
         tolerance = np.where(rung == last, DECREMENT, RUNG_DECREMENT)
@@ -138,7 +139,7 @@ def minimise(
         moving = np.flatnonzero(attempt | advance)
         if len(moving):
             go = attempt[:, None] & ~held
-            proposal = np.where(go, np.maximum(theta + step, problem.lower), theta)[moving]
+            proposal = np.where(go, np.clip(theta + step, *bounds), theta)[moving]
             who = active[moving]
             new_f, new_g, new_h = objective.derivatives(
                 proposal, weights[who], rows(who), deltas[rung[moving]]
@@ -168,19 +169,24 @@ def minimise(
     return Optimum(theta=result_theta, objective=result_f, evaluations=evaluations)
 
 
-def _bounded_step(matrix: Array, g: Array, theta: Array, lower: Array, held: Mask) -> tuple[Array, Mask]:
+def _bounded_step(
+    matrix: Array, g: Array, theta: Array, bounds: tuple[Array, Array], held: Mask
+) -> tuple[Array, Mask]:
     """Newton step that stays feasible: the coordinate that meets its bound first is put on it, the rest re-solved."""
-    fixed = held | ((theta <= lower) & (g >= 0))
+    lower, upper = bounds
+    fixed = held | ((theta <= lower) & (g >= 0)) | ((theta >= upper) & (g <= 0))
     target = np.zeros_like(theta)
     step, positive = solve_held(matrix, -g, fixed, target)
     for _ in range(len(lower)):
-        crossing = positive[:, None] & ~fixed & (theta + step < lower)
+        end = theta + step
+        crossing = positive[:, None] & ~fixed & ((end < lower) | (end > upper))
         which = np.flatnonzero(crossing.any(axis=1))
         if len(which) == 0:
             break
-        room = (theta - lower)[which] / np.where(crossing[which], -step[which], 1.0)
-        first = np.argmin(np.where(crossing[which], room, np.inf), axis=1)
-        target[which, first] = lower[first] - theta[which, first]
+        room = np.where(step[which] < 0, lower - theta[which], upper - theta[which])
+        share = np.where(crossing[which], room / np.where(crossing[which], step[which], 1.0), np.inf)
+        first = np.argmin(share, axis=1)
+        target[which, first] = room[np.arange(len(which)), first]
         fixed[which, first] = True
         step[which], positive[which] = solve_held(matrix[which], -g[which], fixed[which], target[which])
     return step, positive

@@ -22,6 +22,10 @@ Array = NDArray[np.float64]
 #: Lower bound of decay exponents: below it a term is a constant.
 DECAY_FLOOR = 1e-3
 
+#: An exponent times the mean log feature stays below this, so that amplitudes are finite doubles. The bound is far
+#: beyond any power law (an exponent of about 13): a term that steep is a step at the smallest runs.
+STEEPEST = 300.0
+
 #: ln of an amplitude that was taken out of the law; its exponential is exactly 0.
 LOG_ZERO = -1e3
 
@@ -69,8 +73,8 @@ class Problem:
         Value of every parameter that is not fitted, in theta coordinates; NaN where it is free.
     pinned : array (P,)
         Natural value of every parameter the user holds, returned as given; NaN elsewhere.
-    lower : array (P,)
-        Lower bounds in theta coordinates.
+    lower, upper : array (P,)
+        Bounds in theta coordinates.
     scale : float
         Geometric mean of the losses, nats/token.
     log_residual : bool
@@ -84,6 +88,7 @@ class Problem:
     held: Array
     pinned: Array
     lower: Array
+    upper: Array
     scale: float
     log_residual: bool
 
@@ -178,6 +183,13 @@ def make_problem(
     lower[0] = 0.0
     for name in law.decays:
         lower[position[name]] = DECAY_FLOOR
+    upper = np.full(len(parameters), np.inf)
+    for term in terms:
+        for column, mean in zip(term.columns[1:], term.means[1:], strict=True):
+            steepest = STEEPEST / abs(mean) if mean else np.inf
+            upper[column] = min(upper[column], steepest)
+            lower[column] = max(lower[column], -steepest)
+    free = np.isnan(held)
     scaled = loss / scale
     return Problem(
         law=law,
@@ -186,7 +198,8 @@ def make_problem(
         terms=terms,
         held=held,
         pinned=np.array([pins.get(name, np.nan) for name in parameters]),
-        lower=np.where(np.isnan(held), lower, -np.inf),
+        lower=np.where(free, lower, -np.inf),
+        upper=np.where(free, upper, np.inf),
         scale=scale,
         log_residual=log_residual,
     )

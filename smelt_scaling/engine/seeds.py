@@ -54,7 +54,8 @@ def _exponent_grid(problem: Problem) -> tuple[Array, tuple[int, ...]]:
         else:
             axes.append(np.array([-0.3, 0.0, 0.1, 0.2, 0.4, 0.7, 1.1])[: max(per_axis, 3)])
     shape = tuple(len(axis) for axis in axes)
-    return np.array(list(itertools.product(*axes))).reshape(-1, len(names)), shape
+    points = list(itertools.product(*axes))  # one empty point where the law has no named exponent
+    return np.array(points).reshape(len(points), len(names)), shape
 
 
 def _solve_grid(problem: Problem, grid: Array) -> tuple[Array, Array]:

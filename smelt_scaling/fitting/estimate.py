@@ -28,7 +28,7 @@ __all__ = ["Fitted", "fit_architecture", "frontier_columns", "minimiser"]
 Array = NDArray[np.float64]
 
 AGREE = 1e-9  # relative: two starts that end this close found the same optimum
-MORE_STARTS = (16, 64)  # tried in turn when too few starts agree
+MORE_STARTS = (16, 64, 256)  # tried in turn when too few starts agree
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,23 +41,25 @@ class Fitted:
     theta: Array
     delta: float
     columns: Mapping[str, Array]
+    tiers: NDArray[np.intp]
 
 
 def frontier_columns(law: AdditiveLaw, endpoints: Endpoints, flops_per_param: float) -> dict[str, Array]:
-    """Return F, D, S, C and TPP of the endpoints as the law's frontier counts them.
+    """Return the law's columns, and F, D, C and TPP as its frontier counts them.
 
     A law in N gets F = flops_per_param * N and C = F * D, whatever other columns say, so that a budget means one thing.
     """
+    columns: dict[str, Array] = {name: endpoints[name] for name in law.columns if name in endpoints}
+    if "S" in law.columns:
+        columns["S"] = endpoints.S
     size = next((name for name in ("F", "N", "N_act") if name in law.columns), None)
     if size is None:
-        return {"C": endpoints["C"]} if "C" in endpoints else {}
+        return columns
     flops = endpoints[size] if size == "F" else flops_per_param * endpoints[size]
-    columns = {"F": flops}
+    columns["F"] = flops
     if "D" in endpoints:
         columns |= {"D": endpoints["D"], "C": flops * endpoints["D"]}
         columns["TPP"] = endpoints["D"] * flops_per_param / flops
-    if "S" in law.columns:
-        columns["S"] = endpoints["S"]
     return columns
 
 
@@ -91,7 +93,7 @@ def fit_architecture(
     columns = _columns(arch, endpoints, law)
     pins = settings.pins_of(arch)
     _check_pins(law, pins)
-    found = identify(law, columns, pins)
+    found = identify(law, columns, pins, endpoints.tiers)
     problem = make_problem(
         law,
         columns,
@@ -151,7 +153,13 @@ def fit_architecture(
         notes=fit_notes(arch, law, certificate, found, unidentified, pins, used - free),
     )
     return Fitted(
-        result=result, problem=problem, objective=objective, theta=theta, delta=delta, columns=columns
+        result=result,
+        problem=problem,
+        objective=objective,
+        theta=theta,
+        delta=delta,
+        columns=columns,
+        tiers=endpoints.tiers,
     )
 
 
@@ -193,8 +201,9 @@ def _choose_delta(objective: Objective, settings: FitSettings) -> float:
     if settings.delta != "auto":
         return float(settings.delta) / raw_scale
     first = _best_of_starts(objective, 1e-3 / raw_scale, settings)[0]
-    residual = _residuals(objective.problem, first)
-    return 1.345 * float(np.median(np.abs(residual))) / 0.6744897501960817  # the normal's 75 % quantile
+    residual = np.abs(_residuals(objective.problem, first))
+    # the normal's 75 % quantile turns a median into a standard deviation; noise-free data have none
+    return max(1.345 * float(np.median(residual)) / 0.6744897501960817, 1e-9)
 
 
 def _best_of_starts(
@@ -205,8 +214,8 @@ def _best_of_starts(
     total = 0
     for count in (settings.start_count, *(c for c in MORE_STARTS if c > settings.start_count)):
         starts = projected_starts(problem, count)
-        if len(starts) == 0:
-            starts = _fallback_start(problem)
+        if len(starts) < 2:  # every exponent is held, or no grid point is usable
+            starts = np.concatenate([starts, _plain_start(problem, starts)])
         total = len(starts)
         weights = np.repeat(problem.weight[None, :], total, axis=0)
         found: Optimum = minimiser(settings)(objective, starts, weights, delta_ladder(delta))
@@ -227,11 +236,14 @@ def _best_of_starts(
     return found.theta[best], chosen, total, agreeing
 
 
-def _fallback_start(problem: Problem) -> Array:
-    theta = np.zeros((1, len(problem.held)))
+def _plain_start(problem: Problem, starts: Array) -> Array:
+    """Return a start with half of the loss in the floor and the rest in equal terms, at the exponents of the others."""
+    first = 1 + len(problem.terms)
+    theta = np.full((1, len(problem.held)), 0.3)
     theta[0, 0] = 0.5
-    theta[0, 1 : 1 + len(problem.terms)] = np.log(0.25)
-    theta[0, 1 + len(problem.terms) :] = 0.3
+    theta[0, 1:first] = np.log(0.5 / len(problem.terms))
+    if len(starts):
+        theta[0, first:] = starts[0, first:]
     return np.where(problem.free, theta, np.nan_to_num(problem.held))
 
 

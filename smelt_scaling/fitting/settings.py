@@ -27,7 +27,7 @@ class FitSettings:
     pins : mapping
         Architecture ("" for all) -> parameter -> held value.
     starts : int or "thorough"
-        Variable-projection starts of the full fit; ``"thorough"`` is 64, and eight further starts in every replicate.
+        Variable-projection starts of the full fit; ``"thorough"`` is 256, and eight further starts in every replicate.
     engine : {"newton", "lbfgsb"}
         Optimiser.
     flops_per_param : float
@@ -37,7 +37,7 @@ class FitSettings:
     delta: float | Literal["auto"] = 1e-3
     residual: Literal["log", "raw"] = "log"
     pins: Mapping[str, Mapping[str, float]] | None = None
-    starts: int | Literal["thorough"] = 5
+    starts: int | Literal["thorough"] = 64
     engine: Literal["newton", "lbfgsb"] = "newton"
     flops_per_param: float = 6.0
 
@@ -54,7 +54,7 @@ class FitSettings:
     @property
     def start_count(self) -> int:
         """Number of starts of the full fit."""
-        return 64 if self.starts == "thorough" else self.starts
+        return 256 if self.starts == "thorough" else self.starts
 
     def pins_of(self, arch: str) -> dict[str, float]:
         """Return the pins of one architecture, its own over the common ones."""

@@ -79,7 +79,7 @@ def design_report(
     notes: list[Note] = []
     for arch, own in endpoints.by_arch().items():
         columns = {name: own.S if name == "S" else own[name] for name in law.columns}
-        found = identify(law, columns, {})
+        found = identify(law, columns, {}, own.tiers)
         row: dict[str, Any] = {
             "arch": arch,
             "endpoints": len(own),
@@ -91,7 +91,8 @@ def design_report(
             "unidentified": list(found.reasons),
         }
         row |= {
-            f"levels_{name}": int(index.max()) + 1 for name, index in exponent_levels(law, columns).items()
+            f"levels_{name}": int(index.max()) + 1
+            for name, index in exponent_levels(law, columns, own.tiers).items()
         }
         for name, values in frontier_columns(law, own, flops_per_param).items():
             row |= {f"{name}_lo": float(values.min()), f"{name}_hi": float(values.max())}

@@ -46,7 +46,7 @@ def percentile_interval(draws: Array, level: float) -> tuple[Array, Array] | Non
 
 
 def jackknife_t_interval(point: Array, left_out: Array, level: float) -> tuple[Array, Array] | None:
-    """Return point +- t_{G-1} * se of leave-one-label-out estimates, or None if any is infinite.
+    """Return point +- t_{G-1} * se of leave-one-label-out estimates; NaN where any of them is infinite.
 
     ``se^2 = (G-1)/G * sum (m_g - mean)^2`` (Efron and Tibshirani 1993, eq. 11.5).
 
@@ -70,9 +70,11 @@ def jackknife_t_interval(point: Array, left_out: Array, level: float) -> tuple[A
     from scipy.stats import t
 
     groups = len(left_out)
-    if groups < 2 or not (np.all(np.isfinite(left_out)) and np.all(np.isfinite(point))):
+    usable = np.isfinite(point) & np.isfinite(left_out).all(axis=0)
+    if groups < 2 or not usable.any():
         return None
-    deviation = left_out - left_out.mean(axis=0)
+    finite = np.where(usable, left_out, np.nan)
+    deviation = finite - finite.mean(axis=0)
     se = np.sqrt((groups - 1) / groups * np.sum(deviation**2, axis=0))
     half = float(t.ppf(0.5 + level / 2, groups - 1)) * se
     return point - half, point + half

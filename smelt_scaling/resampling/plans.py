@@ -33,7 +33,7 @@ class Plan:
     counts : mapping of str to int array (R, U)
         Architecture -> how often each of its labels counts.
     paired : bool
-        Whether the architectures share their counts.
+        Whether any architectures share their counts.
     """
 
     kind: Literal["bootstrap", "jackknife"]
@@ -57,8 +57,8 @@ def bootstrap_plan(labels: Mapping[str, Labels], *, replicates: int, seed: int) 
     replicates : int
         Number of draws.
     seed : int
-        Draw i uses ``SeedSequence(seed, spawn_key=(i,))``; architectures without a common label each get a number of
-        their own, ``spawn_key=(i, number)``.
+        Draw i uses ``SeedSequence(seed, spawn_key=(i,))``. Architectures without a common label, or groups of them,
+        are drawn independently, each with a number of its own: ``spawn_key=(i, number)``.
 
     Examples
     --------
@@ -68,17 +68,26 @@ def bootstrap_plan(labels: Mapping[str, Labels], *, replicates: int, seed: int) 
     (('x', 'y'), True, [3, 3])
     """
     own = {arch: tuple(np.unique(values).tolist()) for arch, values in sorted(labels.items())}
-    if _paired(own):
-        union = sorted({label for values in own.values() for label in values})
-        drawn = _multinomial(len(union), replicates, seed, ())
+    groups = _groups(own)
+    counts: dict[str, Counts] = {}
+    for number, group in enumerate(groups):
+        union = sorted({label for arch in group for label in own[arch]})
+        drawn = _multinomial(len(union), replicates, seed, () if len(groups) == 1 else (number,))
         position = {label: i for i, label in enumerate(union)}
-        counts = {arch: drawn[:, [position[label] for label in values]] for arch, values in own.items()}
-        return Plan(kind="bootstrap", labels=own, counts=counts, paired=len(own) > 1)
-    counts = {
-        arch: _multinomial(len(values), replicates, seed, (number,))
-        for number, (arch, values) in enumerate(own.items())
-    }
-    return Plan(kind="bootstrap", labels=own, counts=counts, paired=False)
+        counts |= {arch: drawn[:, [position[label] for label in own[arch]]] for arch in group}
+    return Plan(kind="bootstrap", labels=own, counts=counts, paired=len(groups) < len(own))
+
+
+def _groups(own: Mapping[str, tuple[str, ...]]) -> list[list[str]]:
+    """Group architectures that share labels, directly or through another; groups are resampled independently."""
+    groups: list[tuple[list[str], set[str]]] = []
+    for arch, values in own.items():
+        joined, labels = [arch], set(values)
+        for group in [g for g in groups if g[1] & labels]:
+            groups.remove(group)
+            joined, labels = [*group[0], *joined], labels | group[1]
+        groups.append((joined, labels))
+    return [sorted(archs) for archs, _ in groups]
 
 
 def jackknife_plan(labels: Mapping[str, Labels]) -> Plan:
@@ -89,13 +98,7 @@ def jackknife_plan(labels: Mapping[str, Labels]) -> Plan:
         arch: np.array([[int(label != left_out) for label in values] for left_out in union], dtype=np.int16)
         for arch, values in own.items()
     }
-    return Plan(kind="jackknife", labels=own, counts=counts, paired=_paired(own) and len(own) > 1)
-
-
-def _paired(own: Mapping[str, tuple[str, ...]]) -> bool:
-    """Whether any label belongs to two architectures (one architecture is trivially its own pair)."""
-    every = [label for values in own.values() for label in values]
-    return len(own) == 1 or len(set(every)) < len(every)
+    return Plan(kind="jackknife", labels=own, counts=counts, paired=len(_groups(own)) < len(own))
 
 
 def _multinomial(size: int, replicates: int, seed: int, number: tuple[int, ...]) -> Counts:

@@ -87,7 +87,7 @@ def _screen(fitted: Fitted, index: NDArray[np.intp], counts: Counts) -> tuple[Ma
     law, free = problem.law, problem.free
     present = counts[:, index] > 0
     frozen = np.zeros((len(counts), len(free)), dtype=bool)
-    for name, level in exponent_levels(law, fitted.columns).items():
+    for name, level in exponent_levels(law, fitted.columns, fitted.tiers).items():
         position = law.parameters.index(name)
         if not free[position]:
             continue
@@ -163,7 +163,8 @@ def refit(
             better[usable] = found.objective < value[part][usable]
             rows = np.flatnonzero(better) + part.start
             theta[rows], value[rows] = found.theta[better[usable]], found.objective[better[usable]]
-        improved[part] = value[part] < before * (1 - 1e-9)
+        rounding = 0.5 * weights.sum(axis=1) * 1e-24  # of noise-free data, which end in it
+        improved[part] = value[part] < before * (1 - 1e-9) - rounding
         verdict = certify(objective, theta[part], weights, delta, frozen=frozen[part])
         certified[part], at_bound[part] = verdict.certified, verdict.at_bound
         if progress is not None:

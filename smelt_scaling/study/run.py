@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smelt_scaling.endpoints import Endpoints
-from smelt_scaling.errors import UsageError, merge_notes
+from smelt_scaling.errors import Note, UsageError, info, merge_notes
 from smelt_scaling.fitting import FitSettings, Fitted, fit_architecture
 from smelt_scaling.laws import AdditiveLaw, get_law
 from smelt_scaling.resampling import Draws, Plan, bootstrap_plan, jackknife_plan, refit
@@ -29,6 +29,10 @@ JACKKNIFE_LIMIT = 200
 DEGENERATE_LIMIT = 0.01
 
 
+#: A resample of no more distinct labels than this says nothing of how labels scatter.
+FEWEST_LABELS = 2
+
+
 def fit(
     endpoints: Endpoints,
     law: str | AdditiveLaw = "sparse-additive",
@@ -38,7 +42,7 @@ def fit(
     delta: float | Literal["auto"] = 1e-3,
     residual: Literal["log", "raw"] = "log",
     pins: Mapping[str, float | Mapping[str, float]] | None = None,
-    starts: int | Literal["thorough"] = 5,
+    starts: int | Literal["thorough"] = 64,
     resample: str | None = None,
     engine: Literal["newton", "lbfgsb"] = "newton",
     flops_per_param: float = 6.0,
@@ -102,6 +106,7 @@ def fit(
         engine=engine,
         flops_per_param=flops_per_param,
     )
+    endpoints, ignored = _weighted_rows(endpoints)
     labels, unit = endpoints.cells(resample)
     by_arch = {arch: labels[endpoints.arch == arch] for arch in endpoints.archs}
     with threadpool_limits(limits=1):  # two BLAS threads are up to 16 times slower on matrices this small
@@ -120,8 +125,19 @@ def fit(
         settings=settings,
         endpoints=endpoints,
         provenance=describe_run(endpoints),
-        notes=merge_notes(endpoints.notes, study_notes(law, endpoints, settings, summary, by_arch)),
+        notes=merge_notes(endpoints.notes, ignored, study_notes(law, endpoints, settings, summary, by_arch)),
     )
+
+
+def _weighted_rows(endpoints: Endpoints) -> tuple[Endpoints, list[Note]]:
+    """Leave out rows of weight 0, which would otherwise widen the window and fill labels."""
+    unused = endpoints.weight == 0
+    count = int(unused.sum())
+    if count == 0:
+        return endpoints, []
+    return endpoints.select(~unused), [
+        info("zero_weight", f"{count} rows of weight 0 are left out of the fit", count)
+    ]
 
 
 def _normalise_pins(
@@ -207,12 +223,13 @@ def _bootstrap(
     screened = {
         arch: degenerate_replicates(one, index[arch], plan.counts[arch]) for arch, one in fitted.items()
     }
-    degenerate = int(np.any([lost for lost, _ in screened.values()], axis=0).sum())
+    few = [(plan.counts[arch] > 0).sum(axis=1) <= FEWEST_LABELS for arch in fitted]
+    degenerate = int(np.any([*few, *(lost for lost, _ in screened.values())], axis=0).sum())
     if degenerate > DEGENERATE_LIMIT * replicates:
         fewest = min(len(own) for own in plan.labels.values())
         reason = (
-            f"{degenerate} of {replicates} resamples ({degenerate / replicates:.1%}) of {fewest} {unit} labels cannot "
-            "identify every parameter; use --interval jackknife-t"
+            f"{degenerate} of {replicates} resamples ({degenerate / replicates:.1%}) of {fewest} {unit} labels keep "
+            "too few distinct labels or cannot identify every parameter; use --interval jackknife-t"
         )
         return None, outcome("refused", reason, degenerate=degenerate)
     draws: dict[str, Draws] = {}
