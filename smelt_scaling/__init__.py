@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # the same names for type checkers and editors, which do not follow `__getattr__`
     from smelt_scaling.analyses import allocate as allocate
     from smelt_scaling.analyses import ce_gain as ce_gain
+    from smelt_scaling.analyses import design_report as design_report
+    from smelt_scaling.analyses import notes_of as notes_of
     from smelt_scaling.analyses import predict as predict
+    from smelt_scaling.analyses import reproduce as reproduce
     from smelt_scaling.endpoints import Endpoints as Endpoints
     from smelt_scaling.endpoints import default_sparsities as default_sparsities
     from smelt_scaling.endpoints import sparsity_tiers as sparsity_tiers
@@ -33,6 +36,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors, which do not 
     from smelt_scaling.laws import AdditiveLaw as AdditiveLaw
     from smelt_scaling.laws import Surface as Surface
     from smelt_scaling.laws import get_law as get_law
+    from smelt_scaling.papers import load_paper as load_paper
     from smelt_scaling.papers.example import example_endpoints as example_endpoints
     from smelt_scaling.study import Study as Study
     from smelt_scaling.study import fit as fit
@@ -62,12 +66,16 @@ _EXPORTS = {
     "allocate": "smelt_scaling.analyses",
     "ce_gain": "smelt_scaling.analyses",
     "default_sparsities": "smelt_scaling.endpoints",
+    "design_report": "smelt_scaling.analyses",
     "example_endpoints": "smelt_scaling.papers.example",
     "fit": "smelt_scaling.study",
     "get_law": "smelt_scaling.laws",
+    "load_paper": "smelt_scaling.papers",
     "load_study": "smelt_scaling.study",
+    "notes_of": "smelt_scaling.analyses",
     "predict": "smelt_scaling.analyses",
     "read_endpoints": "smelt_scaling.ingest.tidy",
+    "reproduce": "smelt_scaling.analyses",
     "simulate": "smelt_scaling.synth",
     "sparsity_tiers": "smelt_scaling.endpoints",
 }

@@ -58,7 +58,7 @@ def iso_terms(surface: Surface, S: Array | None, ndim: int, flops_per_param: flo
                 intercept = intercept + exponent * power.feature.log({"S": S})
                 continue
             monomial = power.feature.monomial()
-            assert monomial is not None  # _has_closed_form
+            assert monomial is not None  # has_closed_form
             constant, powers = monomial
             size = powers.get("N", 0.0) + powers.get("N_act", 0.0)
             tokens, compute = powers.get("D", 0.0), powers.get("C", 0.0)

@@ -108,9 +108,11 @@ NOTE_CODES: dict[str, str] = {
     # frontier quantities
     "default_reference": "The reference architecture was chosen by name; the note shows the swapped command.",
     "extrapolated": "The optimum lies outside the support of the design.",
+    "support_unknown": "No window of the runs is known, so nothing says what is extrapolated.",
     "frontier_outside_design": "Every requested optimum lies outside the tokens-per-parameter range of the design.",
     "unreachable": "The reference never reaches the target's loss: its irreducible loss is higher.",
     "turnover": "The gain has a peak and turns.",
+    "flops_mismatch": "A law in parameters counts other FLOPs per token than the table states.",
     "flops_per_param": "Parameters were converted to training FLOPs per token at a fixed ratio.",
     "no_interval": "The study holds no draws for this interval.",
     "default_budgets": "No budget was named: round ones within the runs of every architecture were taken.",

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from smelt_scaling.analyses import allocate, ce_gain
+from smelt_scaling.analyses import allocate, ce_gain, notes_of
 from smelt_scaling.analyses.turning import turnover
 from smelt_scaling.errors import FrontierError, UsageError
 from smelt_scaling.frontier import Frontier, log_multiplier
@@ -132,7 +132,7 @@ def test_unreachable_rows_hold_no_number() -> None:
     assert frame.loc[0, ["gain", "multiplier", "reference_budget"]].isna().all()
     assert not bool(fine["unreachable"])
     assert fine["gain"] < 0
-    assert "unreachable" in {note.code for note in frame.attrs["notes"]}
+    assert "unreachable" in {note.code for note in notes_of(frame)}
     assert float(Frontier(SMELT).budget_for(1.4493, 0.846)) == np.inf  # its floor
     assert float(Frontier(SMELT).budget_for(1.0, 0.846)) == np.inf
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from smelt_scaling.analyses import ce_gain
+from smelt_scaling.analyses import ce_gain, notes_of
 from smelt_scaling.endpoints import Endpoints
 from smelt_scaling.errors import FrontierError
 from smelt_scaling.study import Study, fit
@@ -54,7 +54,7 @@ def test_xlstm_anchors(xlstm: Study) -> None:
 def test_frontier_outside_the_design_is_flagged(xlstm: Study) -> None:
     """Every run has at least 18 tokens per dense parameter and every optimum fewer: extrapolated, said for both."""
     frame = ce_gain(xlstm, [1e20, 1e21, 1e22], target="xlstm", reference="transformer")
-    notes = frame.attrs["notes"]
+    notes = notes_of(frame)
     outside = [note for note in notes if note.code == "frontier_outside_design"]
     assert {note.message.partition(":")[0] for note in outside} == {"xlstm", "transformer"}
     assert all(note.severity == "warning" and note.count == 3 for note in outside)

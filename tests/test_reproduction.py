@@ -7,7 +7,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from smelt_scaling.analyses import reproduce
+from smelt_scaling.analyses import notes_of, reproduce
 from smelt_scaling.analyses.claims import Claim
 from smelt_scaling.papers import PAPERS, Paper, load_paper
 
@@ -86,8 +86,8 @@ def test_what_nothing_recomputes_is_listed(smelt: pd.DataFrame) -> None:
     silent = smelt[smelt["agrees"].isna()]
     assert silent[["recomputed", "difference", "allowed"]].isna().all(axis=None)
     assert silent["published"].str.len().gt(0).all()
-    counts = {note.message.partition(":")[0]: note.count for note in smelt.attrs["notes"]}
-    assert {note.code for note in smelt.attrs["notes"]} == {"not_recomputed"}
+    counts = {note.message.partition(":")[0]: note.count for note in notes_of(smelt)}
+    assert {note.code for note in notes_of(smelt)} == {"not_recomputed"}
     assert counts == silent["table"].value_counts().to_dict()
     assert counts == {
         **{"ablation_depth": 2, "ablation_loops": 8, "ablation_span": 10, "ce_gain": 18, "coefficients": 14},

@@ -230,3 +230,94 @@ def test_summary_fits_a_screen_and_names_what_matters(study):
         "simulated",
     ):
         assert needle in text
+
+
+def test_saving_survives_interruption_and_company(study, tmp_path, monkeypatch):
+    """A save that dies leaves the old study and the files beside it as they were."""
+    from smelt_scaling.study import store
+
+    folder = study.save(tmp_path / "study")
+    (folder / "figure.png").write_bytes(b"precious")
+    before = (folder / "study.json").read_bytes()
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(store, "_write_endpoints", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        study.save(folder)
+    assert (folder / "study.json").read_bytes() == before
+    assert (folder / "figure.png").read_bytes() == b"precious"
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "draws.parquet",
+        "endpoints.parquet",
+        "figure.png",
+        "study.json",
+    ]
+    assert load_study(folder).archs == study.archs
+
+
+def test_a_half_replaced_folder_is_refused(study, tmp_path):
+    folder = study.save(tmp_path / "study")
+    other = fit(example_endpoints(), bootstrap=70, seed=9).save(tmp_path / "other")
+    (folder / "draws.parquet").write_bytes((other / "draws.parquet").read_bytes())
+    with pytest.raises(StudyError, match="saved with"):
+        load_study(folder)
+
+
+def test_saving_into_the_working_folder_and_through_a_link(study, tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    study.save(".")
+    assert load_study(".").archs == study.archs
+    (tmp_path / "link").symlink_to(tmp_path / "here")
+    study.save(tmp_path / "link")
+    assert load_study(tmp_path / "here").archs == study.archs
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"residual": "lgo"},
+        {"engine": "bfgs"},
+        {"seed": -1},
+        {"delta": "foo"},
+        {"starts": "many"},
+        {"bootstrap": 1.5},
+    ],
+)
+def test_misspelt_settings_are_refused(arguments):
+    with pytest.raises(UsageError):
+        fit(example_endpoints(), **({"bootstrap": 0} | arguments))
+
+
+def test_a_path_in_place_of_endpoints_names_the_reader():
+    with pytest.raises(UsageError, match="read_endpoints"):
+        fit("runs.parquet")
+
+
+def test_draws_are_read_only(study):
+    with pytest.raises(ValueError, match="read-only"):
+        study.draws["smelt"].counts[0] = 9
+
+
+def test_frames_travel_through_parquet_with_their_notes(study, tmp_path):
+    import pandas as pd
+
+    from smelt_scaling import allocate, ce_gain, notes_of, predict
+
+    for name, frame in (
+        ("gain", ce_gain(study, 1e21)),
+        ("allocation", allocate(study, 1e21)),
+        ("prediction", predict(study, {"F": 1e9, "D": 1e11, "S": 0.947})),
+    ):
+        frame.to_parquet(tmp_path / name)
+        assert notes_of(pd.read_parquet(tmp_path / name)) == notes_of(frame)
+        assert notes_of(frame)
+
+
+def test_a_law_in_parameters_says_when_the_table_counts_other_flops():
+    """6 N_act is right within 10 % for one architecture and 1.6 times off for the looped one."""
+    study = fit(example_endpoints(), "E + A*(1-S)**b*N_act**-a + K*D**-c", bootstrap=0)
+    (note,) = [note for note in study.notes if note.code == "flops_mismatch"]
+    assert "for smelt" in note.message

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from smelt_scaling.analyses import ce_gain
-from smelt_scaling.errors import Note, UsageError
+from smelt_scaling.errors import UsageError, warning
 from smelt_scaling.papers import load_paper
 from smelt_scaling.reporting import FORMATS, render_frame, render_study
 from smelt_scaling.reporting.columns import Column, support_text
@@ -55,7 +55,7 @@ def gain_frame(*rows: dict[str, Any]) -> pd.DataFrame:
     frame = pd.DataFrame(list(rows))
     frame.attrs = {
         "settings": {"law": "sparse-additive", "level": 0.95, "interval": "percentile"},
-        "notes": (Note(code="unpaired", severity="warning", message="no common cell | at all"),),
+        "notes": [warning("unpaired", "no common cell | at all").to_dict()],
         "turnover": [
             {
                 "sparsity": 0.95,

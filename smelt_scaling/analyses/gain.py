@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from smelt_scaling._json import finite_or_none
+from smelt_scaling.analyses.frames import finish_frame
 from smelt_scaling.analyses.remarks import gain_notes
 from smelt_scaling.analyses.support import outside
 from smelt_scaling.analyses.turning import turnover
-from smelt_scaling.analyses.view import IntervalKind, Side, View, ends, view_of
-from smelt_scaling.errors import Note, UsageError, info, merge_notes
+from smelt_scaling.analyses.view import IntervalKind, Side, View, check_budgets, ends, grid_of, view_of
+from smelt_scaling.errors import Note, UsageError, info
 from smelt_scaling.frontier import Frontier, log_multiplier
 from smelt_scaling.papers import Paper
 from smelt_scaling.study import Study
@@ -77,42 +79,29 @@ def ce_gain(
     >>> table["gain"].round(5).tolist()
     [0.09908, 0.07815, 0.06728, 0.17996, 0.15799, 0.14646]
     """
-    import pandas as pd
-
     view = view_of(study)
     target, reference, notes = choose_pair(view, target, reference)
     pair = (view.side(target), view.side(reference))
     view.require_frontier(pair)
     grid = view.sparsity_grid(sparsities, pair)
-    budget = np.atleast_1d(np.asarray(budgets, dtype=np.float64))
+    budget, sparsity = grid_of(check_budgets(budgets), grid)
     frontiers = (view.frontier(pair[0].surface), view.frontier(pair[1].surface))
     drawn, certified = _paired_draws(view, pair, interval)
-    rows: list[dict[str, Any]] = []
+    log_budget = np.log(budget)
+    m = _reachable(log_multiplier(frontiers[0], frontiers[1], log_budget, sparsity))
+    m_drawn = None if drawn is None else _reachable(log_multiplier(drawn[0], drawn[1], log_budget, sparsity))
+    found = ends(m, m_drawn, interval, level)
     moved = 0.0
-    log_budget = np.log(_positive(budget))
-    for sparsity in grid:
-        loss = frontiers[0].loss(budget, sparsity)
-        m = _reachable(log_multiplier(frontiers[0], frontiers[1], log_budget, sparsity))
-        m_drawn = (
-            None if drawn is None else _reachable(log_multiplier(drawn[0], drawn[1], log_budget, sparsity))
-        )
-        found = ends(m, m_drawn, interval, level)
-        if m_drawn is not None and found is not None and not certified.all():
-            without = ends(m, m_drawn[certified], interval, level)
-            moved = max(moved, _largest_move(found, without))
-        for j, value in enumerate(budget):
-            pair_ends = None if found is None else (float(found[0][j]), float(found[1][j]))
-            row = _row(view, pair, float(value), sparsity, float(loss[j]), float(m[j]), pair_ends)
-            if m_drawn is not None and interval == "percentile":
-                row |= {
-                    "unreachable_draws": int(np.isinf(m_drawn[:, j]).sum()),
-                    "gain_positive_share": float((m_drawn[:, j] > 0).mean()),
-                }
-            row["draws"] = 0 if m_drawn is None else len(m_drawn)
-            rows.append(row)
-    rows.sort(key=lambda row: budget.tolist().index(row["budget"]))
-    frame = pd.DataFrame(rows, columns=list(_COLUMNS))
-    turning = [turnover(frontiers[0], frontiers[1], sparsity) for sparsity in grid]
+    if m_drawn is not None and found is not None and not certified.all():
+        moved = _largest_move(found, ends(m, m_drawn[certified], interval, level))
+    loss = frontiers[0].loss(budget, sparsity)
+    rows = []
+    for j, value in enumerate(budget.tolist()):
+        at = None if sparsity is None else float(sparsity[j])
+        pair_ends = None if found is None else (float(found[0][j]), float(found[1][j]))
+        row = _row(view, pair, value, at, float(loss[j]), float(m[j]), pair_ends)
+        rows.append(row | _shares(None if m_drawn is None else m_drawn[:, j], interval))
+    turning = [turnover(frontiers[0], frontiers[1], at) for at in grid]
     notes += gain_notes(
         view,
         rows,
@@ -123,46 +112,15 @@ def ce_gain(
         uncertified=int((~certified).sum()),
         moved=moved,
     )
-    frame.attrs = {
-        "notes": merge_notes(view.notes, notes),
-        "turnover": turning,
-        "settings": {
-            "law": view.law.name,
-            "formula": view.law.formula,
-            "target": target,
-            "reference": reference,
-            "level": level,
-            "interval": interval,
-            "flops_per_param": view.flops_per_param,
-        },
-    }
+    frame = finish_frame(
+        rows, view, notes, level=level, interval=interval, target=target, reference=reference
+    )
+    frame.attrs["turnover"] = turning
     return frame
 
 
 #: ln(C_ref / C_tgt) at which a gain is 1 to the last bit of a double.
 OUT_OF_REACH = 53 * np.log(2.0)
-
-_COLUMNS = (
-    "target",
-    "reference",
-    "budget",
-    "sparsity",
-    "gain",
-    "gain_lo",
-    "gain_hi",
-    "multiplier",
-    "multiplier_lo",
-    "multiplier_hi",
-    "reference_budget",
-    "loss",
-    "unreachable",
-    "hi_unreachable",
-    "extrapolated",
-    "support",
-    "unreachable_draws",
-    "draws",
-    "gain_positive_share",
-)
 
 
 def _reachable(m: Array) -> Array:
@@ -189,7 +147,7 @@ def choose_pair(view: View, target: str | None, reference: str | None) -> tuple[
             )
         if target is None and reference is None:
             reference, target = names
-            swapped = f"--reference {target} --target {reference}"
+            swapped = f"--reference {quote(target)} --target {quote(reference)}"
             message = f"reference is {reference}, the first by name; the other way round: {swapped}"
             notes.append(info("default_reference", message))
         else:
@@ -242,11 +200,18 @@ def _row(
         "loss": loss,
         "unreachable": bool(np.isinf(m)),
         "hi_unreachable": hi is not None and bool(np.isinf(hi)),
-        "extrapolated": bool(support),
+        "extrapolated": bool(support) if target.window and reference.window else None,
         "support": support,
-        "unreachable_draws": 0,
-        "draws": 0,
-        "gain_positive_share": None,
+    }
+
+
+def _shares(m: Array | None, interval: IntervalKind) -> dict[str, Any]:
+    """Count the replicates of one row; leave-one-out fits are no sample, so shares of them say nothing."""
+    sampled = m is not None and interval == "percentile"
+    return {
+        "unreachable_draws": int(np.isinf(m).sum()) if sampled and m is not None else 0,
+        "draws": 0 if m is None else len(m),
+        "gain_positive_share": float((m > 0).mean()) if sampled and m is not None else None,
     }
 
 
@@ -284,11 +249,3 @@ def _largest_move(found: tuple[Array, Array], without: tuple[Array, Array] | Non
     with np.errstate(invalid="ignore"):
         change = np.abs(np.expm1(-before) - np.expm1(-after))
     return float(np.nanmax(np.where(before == after, 0.0, change)))
-
-
-def _positive(budget: Array) -> Array:
-    if not np.all((budget > 0) & np.isfinite(budget)):
-        raise UsageError(
-            f"budget {budget.tolist()}: training FLOPs must be positive and finite, such as 1e21"
-        )
-    return budget

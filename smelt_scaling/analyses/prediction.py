@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from smelt_scaling._json import finite_or_none
-from smelt_scaling.analyses.remarks import interval_note, support_note
+from smelt_scaling.analyses.frames import finish_frame
+from smelt_scaling.analyses.remarks import table_notes
 from smelt_scaling.analyses.support import outside
 from smelt_scaling.analyses.view import IntervalKind, Side, ends, view_of
 from smelt_scaling.engine.design import LEVEL_WIDTH
-from smelt_scaling.errors import FrontierError, UsageError, merge_notes
+from smelt_scaling.errors import FrontierError, UsageError
 from smelt_scaling.laws import AdditiveLaw
 from smelt_scaling.papers import Paper
 from smelt_scaling.study import Study
@@ -30,7 +31,7 @@ def predict(
     study: Study | Paper,
     points: Mapping[str, ArrayLike],
     *,
-    archs: tuple[str, ...] | None = None,
+    archs: str | Sequence[str] | None = None,
     level: float = 0.95,
     interval: IntervalKind = "percentile",
 ) -> pd.DataFrame:
@@ -44,7 +45,7 @@ def predict(
         Fitted or published surfaces.
     points : mapping of column to array-like
         The law's columns, such as ``{"F": 1e9, "D": 2e11, "S": 0.947}``; they broadcast.
-    archs : tuple of str, optional
+    archs : str or sequence of str, optional
         Architectures; all by default.
     level, interval
         As in `ce_gain`.
@@ -67,30 +68,10 @@ def predict(
     >>> table["loss"].round(4).tolist()
     [1.7268, 1.7154]
     """
-    import pandas as pd
-
     view = view_of(study)
-    sides = tuple(view.side(arch) for arch in (archs or tuple(view.sides)))
-    extra = [name for name in points if name not in view.law.columns]
-    missing = [name for name in view.law.columns if name not in points]
-    if extra or missing:
-        wrong = [
-            *(f"{name} is missing" for name in missing),
-            *(f"{name} is not in the law" for name in extra),
-        ]
-        needed = ", ".join(view.law.columns)
-        raise UsageError(f"law {view.law.name}: a prediction needs {needed}; {', '.join(wrong)}")
-    arrays = np.broadcast_arrays(
-        *(np.atleast_1d(np.asarray(points[name], dtype=np.float64)) for name in view.law.columns)
-    )
-    columns = dict(zip(view.law.columns, (array.ravel() for array in arrays), strict=True))
-    for name, values in columns.items():
-        if (
-            not np.all(np.isfinite(values))
-            or (name != "S" and not np.all(values > 0))
-            or (name == "S" and not np.all(values < 1))
-        ):
-            raise UsageError(f"column {name}: {values.tolist()} must be positive and finite (S below 1)")
+    sides = view.chosen(archs)
+    view.require_certified(sides, "prediction")
+    columns = _columns(view.law, points)
     rows: list[dict[str, Any]] = []
     for side in sides:
         _check_identified(view.law, side, columns)
@@ -98,9 +79,8 @@ def predict(
             view.sparsity_grid(columns["S"], (side,))
         replicates = side.replicates(interval)
         loss = side.surface.loss(**columns)
-        found = ends(
-            loss, None if replicates is None else replicates.surface.loss(**columns), interval, level
-        )
+        drawn = None if replicates is None else replicates.surface.loss(**columns)
+        found = ends(loss, drawn, interval, level)
         for j in range(len(loss)):
             at = {name: float(array[j]) for name, array in columns.items()}
             support = outside(side.window, arch=side.arch, **_coordinates(at, view.flops_per_param))
@@ -111,25 +91,33 @@ def predict(
                     "loss": float(loss[j]),
                     "loss_lo": None if found is None else finite_or_none(found[0][j]),
                     "loss_hi": None if found is None else finite_or_none(found[1][j]),
-                    "extrapolated": bool(support),
+                    "extrapolated": bool(support) if side.window else None,
                     "support": support,
                     "draws": 0 if replicates is None else len(replicates),
                 }
             )
-    frame = pd.DataFrame(rows)
-    drawn = bool(frame["loss_lo"].notna().any())
-    notes = [*interval_note(view, interval, drawn=drawn), *support_note(rows)]
-    frame.attrs = {
-        "notes": merge_notes(view.notes, notes),
-        "settings": {
-            "law": view.law.name,
-            "formula": view.law.formula,
-            "level": level,
-            "interval": interval,
-            "flops_per_param": view.flops_per_param,
-        },
-    }
-    return frame
+    notes = table_notes(view, rows, sides, interval, given="loss_lo")
+    return finish_frame(rows, view, notes, level=level, interval=interval)
+
+
+def _columns(law: AdditiveLaw, points: Mapping[str, ArrayLike]) -> dict[str, Array]:
+    """Return the law's columns as flat arrays of one length, checked."""
+    wrong = [
+        *(f"{name} is missing" for name in law.columns if name not in points),
+        *(f"{name} is not in the law" for name in points if name not in law.columns),
+    ]
+    if wrong:
+        raise UsageError(f"law {law.name}: a prediction needs {', '.join(law.columns)}; {', '.join(wrong)}")
+    arrays = np.broadcast_arrays(
+        *(np.atleast_1d(np.asarray(points[n], dtype=np.float64)) for n in law.columns)
+    )
+    columns = dict(zip(law.columns, (array.ravel() for array in arrays), strict=True))
+    for name, values in columns.items():
+        legal = values < 1 if name == "S" else values > 0
+        if len(values) == 0 or not np.all(np.isfinite(values) & legal):
+            rule = "fractions below 1" if name == "S" else "positive and finite"
+            raise UsageError(f"column {name}: {values.tolist()} must be {rule}, at least one")
+    return columns
 
 
 def _check_identified(law: AdditiveLaw, side: Side, columns: Mapping[str, Array]) -> None:

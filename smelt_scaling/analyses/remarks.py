@@ -9,24 +9,72 @@ from smelt_scaling.analyses.view import IntervalKind, Side, View
 from smelt_scaling.errors import Note, info, warning
 from smelt_scaling.formatting import format_percent, format_quantity
 
-__all__ = ["gain_notes", "interval_note", "support_note"]
+__all__ = ["gain_notes", "table_notes"]
 
 Row = Mapping[str, Any]
 
 
-def interval_note(view: View, interval: IntervalKind, *, drawn: bool) -> list[Note]:
-    """Say why there is no interval, or what the interval holds."""
-    if drawn:
+def interval_note(
+    view: View, rows: Sequence[Row], interval: IntervalKind, *, drawn: bool, given: str
+) -> list[Note]:
+    """Say what the intervals hold, or why there are none.
+
+    Parameters
+    ----------
+    view, rows, interval
+        What the table was made from, its rows, the kind of interval.
+    drawn : bool
+        Whether there are replicates.
+    given : str
+        The column that holds a lower end.
+    """
+    if not drawn:
+        why = view.no_draws if interval == "percentile" else view.no_jackknife
+        return [
+            warning("no_interval", f"no {interval} interval: {why or 'the study holds no such replicates'}")
+        ]
+    if any(row[given] is not None or row.get("hi_unreachable") for row in rows):
         return [info("sampling_only", "intervals hold the sampling of cells under this law only")]
+    why = (
+        "too few draws for this level"
+        if interval == "percentile"
+        else "a leave-one-out fit is unreachable in every row"
+    )
+    return [warning("no_interval", f"no {interval} interval: {why}")]
+
+
+def table_notes(
+    view: View, rows: Sequence[Row], sides: Sequence[Side], interval: IntervalKind, *, given: str
+) -> list[Note]:
+    """Return the notes of a table with a row per architecture: interval, support and replicates."""
+    replicates = [side.replicates(interval) for side in sides]
+    drawn = all(draws is not None for draws in replicates)
     return [
-        warning(
-            "no_interval", f"no {interval} interval: {view.no_draws or 'the study holds no such replicates'}"
-        )
+        *interval_note(view, rows, interval, drawn=drawn, given=given),
+        *support_note(rows),
+        *(note for side in sides for note in _design_note([r for r in rows if r["arch"] == side.arch], side)),
+        *_held_note(sides, interval),
     ]
+
+
+def _held_note(sides: Sequence[Side], interval: IntervalKind) -> list[Note]:
+    """Count leave-one-out fits that hold a parameter; the study's own notes count the bootstrap's."""
+    jackknives = [side.jackknife for side in sides if side.jackknife is not None]
+    held = max((int(draws.degenerate.sum()) for draws in jackknives), default=0)
+    if interval != "jackknife-t" or not held:
+        return []
+    message = (
+        f"{held} leave-one-out fits cannot identify every parameter; kept, holding what is not identified"
+    )
+    return [info("degenerate_draws", message, held)]
 
 
 def support_note(rows: Sequence[Row]) -> list[Note]:
     """Count the rows outside the support of the runs."""
+    if any(row["extrapolated"] is None for row in rows):
+        return [
+            info("support_unknown", "no window of the runs is known, so nothing says what is extrapolated")
+        ]
     beyond = sum(bool(row["extrapolated"]) for row in rows)
     if not beyond:
         return []
@@ -58,18 +106,10 @@ def gain_notes(
     moved : float
         Largest change of an interval end, as a fraction of gain, when those are left out.
     """
-    notes = interval_note(view, interval, drawn=drawn)
-    if drawn and all(row["gain_lo"] is None and not row["hi_unreachable"] for row in rows):
-        why = "too few draws for this level, or a replicate is unreachable"
-        notes.append(warning("no_interval", f"no {interval} interval: {why}"))
-    held = max(
-        (int(draws.degenerate.sum()) for draws in (s.jackknife for s in pair) if draws is not None), default=0
-    )
-    if drawn and interval == "jackknife-t" and held:
-        message = (
-            f"{held} leave-one-out fits cannot identify every parameter; kept, holding what is not identified"
-        )
-        notes.append(info("degenerate_draws", message, held))
+    notes = [
+        *interval_note(view, rows, interval, drawn=drawn, given="gain_lo"),
+        *_held_note(pair, interval),
+    ]
     if uncertified:
         effect = "moves no interval end"
         if moved:
@@ -101,7 +141,7 @@ def _design_note(rows: Sequence[Row], side: Side) -> list[Note]:
     low, high = (f"{bound:,.3g}" if bound < 1000 else f"{bound:,.0f}" for bound in side.window["TPP"])
     message = (
         f"{side.arch}: the frontier lies outside the design in every row: "
-        f"its runs have {low} to {high} tokens per dense parameter"
+        f"its runs have {low} to {high} tokens per dense parameter; add runs on the other side, or use predict"
     )
     return [warning("frontier_outside_design", message, len(off))]
 

@@ -117,7 +117,7 @@ def reproduce(paper: Paper) -> pd.DataFrame:
             notes.append(Note(code="not_recomputed", severity="info", message=message, count=untested))
     frame = pd.DataFrame(rows, columns=list(COLUMNS), dtype=object)  # object keeps None apart from a number
     frame.attrs = {
-        "notes": tuple(notes),
+        "notes": [note.to_dict() for note in notes],
         "settings": {"paper": paper.name, "title": paper.title, "source": paper.source},
     }
     return frame

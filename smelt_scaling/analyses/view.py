@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,7 +18,7 @@ from smelt_scaling.papers import Paper
 from smelt_scaling.resampling import Draws, jackknife_t_interval, percentile_interval
 from smelt_scaling.study import Study
 
-__all__ = ["INTERVALS", "IntervalKind", "Side", "View", "ends", "view_of"]
+__all__ = ["INTERVALS", "IntervalKind", "Side", "View", "check_budgets", "ends", "grid_of", "view_of"]
 
 Array = NDArray[np.float64]
 IntervalKind = Literal["percentile", "jackknife-t"]
@@ -101,6 +101,11 @@ class View:
             raise UsageError(f"architecture {arch!r} is not there; choose from {', '.join(self.sides)}")
         return self.sides[arch]
 
+    def chosen(self, archs: str | Sequence[str] | None) -> tuple[Side, ...]:
+        """Return the sides of the named architectures; all of them for None."""
+        named = (archs,) if isinstance(archs, str) else tuple(archs or self.sides)
+        return tuple(self.side(arch) for arch in named)
+
     def frontier(self, surface: Surface) -> Frontier:
         """Return the frontier of a surface of this view."""
         return Frontier(surface, flops_per_param=self.flops_per_param)
@@ -139,6 +144,20 @@ class View:
             given = np.array(fit_at)
         return [float(s) for s in given]
 
+    def require_certified(self, sides: tuple[Side, ...], what: str) -> None:
+        """Refuse a quantity of a fit that is not certified.
+
+        Raises
+        ------
+        FrontierError
+            Naming the architecture.
+        """
+        for side in sides:
+            if not side.certified:
+                raise FrontierError(
+                    f"{side.arch}: no {what}, because the fit is not certified; try --starts thorough"
+                )
+
     def require_frontier(self, sides: tuple[Side, ...]) -> None:
         """Refuse a frontier quantity of an unidentified or uncertified fit.
 
@@ -147,30 +166,57 @@ class View:
         FrontierError
             With the parameters and the reason.
         """
+        # an unfitted exponent of 1-S only ties the surface to its sparsity, which the grid has checked
+        of_sparsity = {
+            power.exponent
+            for term in self.law.parsed.terms
+            for power in term.powers
+            if power.feature.names == ("S",)
+        }
         for side in sides:
-            hidden = {
-                name: why
-                for name, why in side.unidentified.items()
-                if name not in self.law.exponents or not side.only_at
-            }
+            hidden = {name: why for name, why in side.unidentified.items() if name not in of_sparsity}
             if hidden:
                 name, why = next(iter(hidden.items()))
                 raise FrontierError(
                     f"{side.arch}: no frontier, because {', '.join(hidden)} not identified ({name}: {why}); "
                     "add endpoints at another level, or hold a parameter with --pin"
                 )
-            if not side.certified:
-                raise FrontierError(
-                    f"{side.arch}: no frontier, because the fit is not certified; try --starts thorough"
-                )
+        self.require_certified(sides, "frontier")
 
 
-def view_of(source: Study | Paper | View) -> View:
+def check_budgets(budgets: ArrayLike) -> Array:
+    """Return budgets as a flat array, each once and in the order given.
+
+    Raises
+    ------
+    UsageError
+        If there is none, or one is not positive and finite.
+    """
+    try:
+        value = np.atleast_1d(np.asarray(budgets, dtype=np.float64)).ravel()
+    except (OverflowError, ValueError, TypeError):
+        raise UsageError(f"budget {budgets!r}: must be numbers of training FLOPs, such as 1e21") from None
+    if len(value) == 0 or not np.all((value > 0) & np.isfinite(value)):
+        raise UsageError(f"budget {value.tolist()}: training FLOPs must be positive and finite, such as 1e21")
+    return np.array(list(dict.fromkeys(value.tolist())))
+
+
+def grid_of(budgets: Array, sparsities: list[float | None]) -> tuple[Array, Array | None]:
+    """Return the budget and the sparsity of every row of a table, budgets first; None for laws without S."""
+    budget = np.repeat(budgets, len(sparsities))
+    if sparsities == [None]:
+        return budget, None
+    return budget, np.tile(np.array(sparsities, dtype=np.float64), len(budgets))
+
+
+def view_of(source: Study | Paper) -> View:
     """Return the view of a study or a published paper."""
-    if isinstance(source, View):
-        return source
     if isinstance(source, Paper):
         return _paper_view(source)
+    if not isinstance(source, Study):
+        raise UsageError(
+            f"{source!r} is neither a study nor a paper: load_study(folder) and load_paper(name) give one"
+        )
     # an interval of an ill-conditioned design means nothing, whichever way it is made
     refused = any(fit.intervals_refused for fit in source.fits.values())
     too_many = "" if source.jackknife is not None else "too many labels to leave each out"
@@ -200,9 +246,7 @@ def view_of(source: Study | Paper | View) -> View:
 
 
 def _travels(note: Note) -> bool:
-    """Whether a note of the study qualifies every number made from it; an analysis counts its own replicates."""
-    if note.code == "uncertified_draws":
-        return False
+    """Whether a note of the study qualifies every number made from it."""
     return note.severity == "warning" or note.code == "flops_per_param"
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from contextlib import suppress
+from typing import Annotated
 
 import typer
 
@@ -16,11 +17,16 @@ from smelt_scaling.cli.ce_gain_command import register as register_ce_gain
 from smelt_scaling.cli.check_command import register as register_check
 from smelt_scaling.cli.example_command import register as register_example
 from smelt_scaling.cli.fit_command import register as register_fit
+from smelt_scaling.cli.output import talk
 from smelt_scaling.cli.predict_command import register as register_predict
 from smelt_scaling.cli.reproduce_command import register as register_reproduce
-from smelt_scaling.errors import SmeltScalingError
+from smelt_scaling.cli.streams import Guarded, guarded_streams, hold_closed
+from smelt_scaling.errors import SmeltScalingError, UsageError
 
 __all__ = ["app", "main", "run"]
+
+#: What a shell reports for a program whose reader went away.
+PIPE_CLOSED = 141
 
 app = typer.Typer(
     name="smelt-scaling",
@@ -78,23 +84,39 @@ def run(argv: Sequence[str] | None = None) -> int:
         ``--strict``; 130 interrupted, 141 the reader of a pipe went away.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    with guarded_streams() as out:
+        if out is None:
+            talk("error: standard output is closed; open it, or send it to /dev/null")
+            return UsageError.exit_code
+        code = _call(arguments, out)
+        with suppress(OSError):
+            out.flush()
+        if out.error is None:
+            return code
+        if isinstance(out.error, BrokenPipeError):
+            return PIPE_CLOSED
+        talk(f"error: standard output cannot be written ({out.error.strerror}); send it elsewhere")
+        return UsageError.exit_code
+
+
+def _call(arguments: list[str], out: Guarded) -> int:
     try:
         app(args=arguments, prog_name="smelt-scaling", obj=arguments)
     except SmeltScalingError as error:
         for line in str(error).splitlines():
-            print(f"error: {line}", file=sys.stderr)
+            talk(f"error: {line}")
         return error.exit_code
     except SystemExit as end:
-        return _code(end.code)
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except OSError:
+        if out.error is None:
+            raise
     return 0
-
-
-def _code(code: Any) -> int:
-    return code if isinstance(code, int) else int(code is not None)
 
 
 def main() -> None:
     """Run the command of the process and exit with its code."""
+    hold_closed()
     for stream in (sys.stdout, sys.stderr):
         # a terminal that lacks a sign such as × shows an escape instead of a traceback
         if hasattr(stream, "reconfigure"):

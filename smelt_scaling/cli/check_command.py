@@ -38,9 +38,9 @@ def check_runs(
     out: o.OutOption = None,
 ) -> None:
     """Report on a design."""
+    from smelt_scaling.analyses import design_report
     from smelt_scaling.cli.output import finish
     from smelt_scaling.cli.sources import read_runs
-    from smelt_scaling.reporting.design import design_report
     from smelt_scaling.study.provenance import file_sha256
 
     endpoints = read_runs(runs, mapping, units, flops, exclude_tier)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import typer
 
 from smelt_scaling.errors import Note, SupportError, UsageError, merge_notes
 
@@ -21,24 +18,17 @@ if TYPE_CHECKING:
 
 __all__ = ["describe_call", "emit", "finish", "talk", "tell_notes", "writing"]
 
-#: What a shell reports for a program whose reader went away.
-PIPE_CLOSED = 141
-
 
 def emit(text: str) -> None:
-    """Write data to standard output; end quietly when nobody reads it."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Python flushes again on the way out, which must not fail a second time
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(PIPE_CLOSED) from None
+    """Write data to standard output."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 def talk(text: str) -> None:
-    """Say something to the person at the terminal."""
-    print(text, file=sys.stderr)
+    """Say something to the person at the terminal; never into the data, and quietly to nobody."""
+    if sys.stderr is not None:
+        print(text, file=sys.stderr)
 
 
 def tell_notes(notes: Iterable[Note]) -> None:
@@ -101,28 +91,37 @@ def finish(
     UsageError
         If the files cannot be written.
     """
+    from smelt_scaling.analyses import notes_of
     from smelt_scaling.reporting import render_frame
 
     if strict:
         _require_support(frame)
-    merged = merge_notes(notes, frame.attrs.get("notes", ()))
-    if form.value in ("table", "md", "latex") and "turnover" in frame.attrs:
-        merged = tuple(note for note in merged if note.code != "turnover")  # a table of its own says it
+    every = merge_notes(notes, notes_of(frame))
     provenance = describe_call(argv, source)
-    text = render_frame(command, frame, form.value, notes=merged, provenance=provenance)
+    if out is not None:  # before anything is shown: what cannot be written leaves nothing behind
+        _write_files(command, frame, out, every, provenance)
+    shown = every
+    if form.value in ("table", "md", "latex") and "turnover" in frame.attrs:
+        shown = tuple(note for note in every if note.code != "turnover")  # a table of its own says it
+    text = render_frame(command, frame, form.value, notes=shown, provenance=provenance)
     if form.value not in ("json", "md"):
-        tell_notes(merged)
+        tell_notes(shown)
     emit(text)
     if out is not None:
-        from smelt_scaling.reporting.raw import write_parquet
-
-        with writing(out):
-            out.mkdir(parents=True, exist_ok=True)
-            every = merge_notes(notes, frame.attrs.get("notes", ()))
-            record = render_frame(command, frame, "json", notes=every, provenance=provenance)
-            (out / f"{command}.json").write_text(record, encoding="utf-8")
-            write_parquet(frame, out / f"{command}.parquet")
         talk(f"wrote {out / command}.json and .parquet")
+
+
+def _write_files(
+    command: str, frame: pd.DataFrame, out: Path, notes: tuple[Note, ...], provenance: Mapping[str, Any]
+) -> None:
+    from smelt_scaling.reporting import render_frame
+    from smelt_scaling.reporting.raw import write_parquet
+
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+        record = render_frame(command, frame, "json", notes=notes, provenance=provenance)
+        (out / f"{command}.json").write_text(record, encoding="utf-8")
+        write_parquet(frame, out / f"{command}.parquet")
 
 
 def _require_support(frame: pd.DataFrame) -> None:

@@ -31,9 +31,9 @@ def fit_notes(
         warning("not_identified", f"{arch}: {n} is not identified: {why}") for n, why in unidentified.items()
     ]
     if "S" in found.only_at:
-        notes.append(
-            warning("not_identified", f"{arch}: the surface holds at S = {found.only_at['S']:.4g} only")
-        )
+        hint = "; for dense models use --law additive" if found.only_at["S"] == 0 else ""
+        message = f"{arch}: the surface holds at S = {found.only_at['S']:.4g} only{hint}"
+        notes.append(warning("not_identified", message))
     if found.collinear:
         pair = " and ".join(found.collinear)
         message = (
@@ -54,7 +54,7 @@ def fit_notes(
             message = f"{name} ended at 0: not identified, these data do not show where the loss levels off"
             notes.append(warning("floor_at_zero", f"{arch}: {message}"))
         else:
-            notes.append(warning("at_bound", f"{arch}: {name} ended on its lower bound"))
+            notes.append(warning("at_bound", f"{arch}: {name} ended on a bound"))
     if not certificate.certified:
         notes.append(warning("not_certified", f"{arch}: {certificate.status.value}"))
     if certificate.linear_zone_share > 0.9 and degrees_of_freedom > 0:

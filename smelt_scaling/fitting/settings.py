@@ -12,6 +12,8 @@ from smelt_scaling.errors import UsageError
 
 __all__ = ["FitSettings"]
 
+RESIDUALS, ENGINES = ("log", "raw"), ("newton", "lbfgsb")
+
 
 @dataclass(frozen=True, kw_only=True)
 class FitSettings:
@@ -42,10 +44,13 @@ class FitSettings:
     flops_per_param: float = 6.0
 
     def __post_init__(self) -> None:
-        if self.delta != "auto" and not self.delta > 0:
-            raise UsageError(f"delta {self.delta}: must be positive, inf or auto")
-        if self.starts != "thorough" and self.starts < 1:
-            raise UsageError(f"starts {self.starts}: must be at least 1, or thorough")
+        for name, value, known in (("residual", self.residual, RESIDUALS), ("engine", self.engine, ENGINES)):
+            if value not in known:
+                raise UsageError(f"{name} {value!r} is unknown; choose from {', '.join(known)}")
+        if self.delta != "auto" and not (isinstance(self.delta, int | float) and self.delta > 0):
+            raise UsageError(f"delta {self.delta!r}: must be positive, inf or auto")
+        if self.starts != "thorough" and not (isinstance(self.starts, int) and self.starts >= 1):
+            raise UsageError(f"starts {self.starts!r}: must be at least 1, or thorough")
         if not (self.flops_per_param > 0 and np.isfinite(self.flops_per_param)):
             raise UsageError(
                 f"flops_per_param {self.flops_per_param}: must be positive; the usual value is 6"

@@ -116,8 +116,10 @@ def _sparsities(tables: Mapping[str, Table]) -> NDArray[np.float64] | None:
 
 
 def _surfaces(table: Table) -> dict[str, Surface]:
+    """Return the surfaces in nats/token; coefficients in another unit stay in the table, and are compared with none."""
     law = get_law(table.metadata["law"])
-    return {row["arch"]: _surface(law, row) for row in table.records()}
+    nats = [row for row in table.records() if row.get("unit", "nats/token") == "nats/token"]
+    return {row["arch"]: _surface(law, row) for row in nats}
 
 
 def _surface(law: AdditiveLaw, row: Mapping[str, str]) -> Surface:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from smelt_scaling._json import dumps
+from smelt_scaling.analyses.frames import notes_of
 from smelt_scaling.errors import Note, UsageError
 from smelt_scaling.reporting.design import design_document
 from smelt_scaling.reporting.document import Document
@@ -68,7 +69,7 @@ def render_frame(
     >>> print(render_frame("ce-gain", table).splitlines()[0])
     Compute saved by smelt relative to baseline at equal loss
     """
-    notes = frame.attrs.get("notes", ()) if notes is None else notes
+    notes = notes_of(frame) if notes is None else notes
     if form == "csv":
         return to_csv(plain_rows(frame))
     if form == "json":

@@ -62,6 +62,12 @@ class Draws:
     counts: Counts
     labels: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        for name in ("certified", "degenerate", "improved", "at_bound", "objective", "counts"):
+            frozen = np.array(getattr(self, name))
+            frozen.flags.writeable = False
+            object.__setattr__(self, name, frozen)
+
     def __len__(self) -> int:
         """Return the number of replicates."""
         return len(self.certified)

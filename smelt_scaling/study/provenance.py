@@ -21,6 +21,7 @@ def describe_run(endpoints: Endpoints) -> dict[str, Any]:
     """Return the provenance of a fit to these endpoints."""
     return {
         "source": endpoints.source,
+        "source_path": str(Path(endpoints.source).resolve()) if Path(endpoints.source).is_file() else None,
         "input_sha256": file_sha256(endpoints.source),
         "endpoints_digest": endpoints.digest,
         "created": timestamp(),

@@ -17,6 +17,9 @@ __all__ = ["study_notes"]
 
 Labels = NDArray[np.str_]
 
+#: How far a table's own FLOPs per token may be from flops_per_param * N without a word.
+FLOPS_TOLERANCE = 0.1
+
 
 def study_notes(
     law: AdditiveLaw,
@@ -32,6 +35,7 @@ def study_notes(
     if "F" not in law.columns and {"N", "N_act"} & set(law.columns):
         rule = f"F = {settings.flops_per_param:g} N, C = F D (--flops-per-param)"
         notes.append(info("flops_per_param", f"law {law.name} is in parameters: {rule}"))
+        notes += _own_flops(law, endpoints, settings)
     if bootstrap.unit == "row":
         message = (
             "no column cell, scale, trunk or run: single rows are resampled; if runs repeat, --map run=COLUMN"
@@ -48,6 +52,23 @@ def study_notes(
         )
         notes.append(warning("interval_coverage", message))
     return notes
+
+
+def _own_flops(law: AdditiveLaw, endpoints: Endpoints, settings: FitSettings) -> list[Note]:
+    """Compare the table's own FLOPs per token with what a law in parameters takes them to be."""
+    size = next(name for name in ("N", "N_act") if name in law.columns)
+    if "F" not in endpoints:
+        return []
+    ratio = endpoints.F / (settings.flops_per_param * endpoints[size])
+    medians = {arch: float(np.median(ratio[endpoints.arch == arch])) for arch in endpoints.archs}
+    if all(abs(value - 1) <= FLOPS_TOLERANCE for value in medians.values()):
+        return []
+    shown = ", ".join(f"{value:.2f} for {arch}" for arch, value in medians.items())
+    message = (
+        f"the table's own F is not {settings.flops_per_param:g} {size} (ratio {shown}): budgets and gains of "
+        f"law {law.name} count other FLOPs; use a law in F"
+    )
+    return [warning("flops_mismatch", message, len(endpoints))]
 
 
 def _pairing(bootstrap: Bootstrap, labels: Mapping[str, Labels]) -> list[Note]:

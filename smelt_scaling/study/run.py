@@ -95,8 +95,15 @@ def fit(
     """
     from threadpoolctl import threadpool_limits
 
-    if bootstrap < 0:
-        raise UsageError(f"bootstrap {bootstrap}: must be 0 or more replicates")
+    if not isinstance(endpoints, Endpoints):
+        raise UsageError(
+            f"endpoints of type {type(endpoints).__name__}: read a file with read_endpoints(path), "
+            "or a frame with Endpoints.from_frame(frame)"
+        )
+    for name, count in (("bootstrap", bootstrap), ("seed", seed)):
+        if not isinstance(count, int | np.integer) or count < 0:
+            raise UsageError(f"{name} {count!r}: must be a whole number of 0 or more")
+    provenance = describe_run(endpoints)  # before the fit: the file may change while it runs
     law = get_law(law)
     settings = FitSettings(
         delta=delta,
@@ -124,7 +131,7 @@ def fit(
         bootstrap=summary,
         settings=settings,
         endpoints=endpoints,
-        provenance=describe_run(endpoints),
+        provenance=provenance,
         notes=merge_notes(endpoints.notes, ignored, study_notes(law, endpoints, settings, summary, by_arch)),
     )
 
@@ -229,7 +236,7 @@ def _bootstrap(
         fewest = min(len(own) for own in plan.labels.values())
         reason = (
             f"{degenerate} of {replicates} resamples ({degenerate / replicates:.1%}) of {fewest} {unit} labels keep "
-            "too few distinct labels or cannot identify every parameter; use --interval jackknife-t"
+            "too few distinct labels or cannot identify every parameter; ce-gain --interval jackknife-t gives one"
         )
         return None, outcome("refused", reason, degenerate=degenerate)
     draws: dict[str, Draws] = {}

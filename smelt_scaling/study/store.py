@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import fields
@@ -19,14 +18,19 @@ from smelt_scaling.fitting import Certificate, FitResult, FitSettings, FitStatus
 from smelt_scaling.laws import AdditiveLaw, Surface, get_law
 from smelt_scaling.resampling import Draws
 from smelt_scaling.study.model import SCHEMA_VERSION, Bootstrap, Study
+from smelt_scaling.study.provenance import file_sha256
 
 __all__ = ["check_folder", "load_study", "save_study"]
 
 FILES = ("study.json", "draws.parquet", "endpoints.parquet")
+ASIDE = ".saving-"  # prefix of the folder in which a save is prepared
 
 
 def save_study(study: Study, folder: str | Path) -> Path:
-    """Write a study aside and rename it into place, so a folder is never half a study.
+    """Write a study aside and move its files into place, ``study.json`` last.
+
+    ``study.json`` holds the checksums of the other two, so a reader never takes a half-replaced folder for a study.
+    Other files of the folder stay.
 
     Parameters
     ----------
@@ -41,22 +45,15 @@ def save_study(study: Study, folder: str | Path) -> Path:
         If the folder holds something else.
     """
     target = check_folder(folder)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    aside = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    try:
-        aside.chmod(0o755)
-        (aside / FILES[0]).write_text(dumps(study.to_dict()), encoding="utf-8")
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=ASIDE, dir=target) as name:
+        aside = Path(name)
         _write_draws(study, aside / FILES[1])
         _write_endpoints(study.endpoints, aside / FILES[2])
-        if target.is_dir():
-            for extra in target.iterdir():  # analyses saved beside the study stay
-                if extra.name not in FILES:
-                    shutil.move(extra, aside / extra.name)
-            shutil.rmtree(target)
-        aside.rename(target)
-    except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
-        raise
+        parts = {part: file_sha256(str(aside / part)) for part in FILES[1:]}
+        (aside / FILES[0]).write_text(dumps({**study.to_dict(), "files": parts}), encoding="utf-8")
+        for part in reversed(FILES):
+            (aside / part).replace(target / part)
     return target
 
 
@@ -71,7 +68,8 @@ def check_folder(folder: str | Path) -> Path:
     target = Path(folder)
     if target.exists() and not target.is_dir():
         raise StudyError(f"{target}: is a file; a study is a folder; choose another -o")
-    if target.is_dir() and any(target.iterdir()) and not (target / FILES[0]).is_file():
+    others = target.is_dir() and any(not path.name.startswith(ASIDE) for path in target.iterdir())
+    if others and not (target / FILES[0]).is_file():
         raise StudyError(
             f"{target}: is not empty and holds no {FILES[0]}, so it will not be replaced; choose another -o"
         )
@@ -101,6 +99,11 @@ def load_study(folder: str | Path) -> Study:
                 f"{path / FILES[0]}: schema version {data['schema_version']} is newer than {SCHEMA_VERSION}; "
                 "upgrade smelt-scaling"
             )
+        for part, digest in data.get("files", {}).items():
+            if file_sha256(str(path / part)) != digest:
+                raise StudyError(
+                    f"{path / part}: is not the file that {FILES[0]} was saved with; fit again with -o {path}"
+                )
         settings = dict(data["settings"])
         law = _law(settings.pop("law"), settings.pop("formula"))
         endpoints = _read_endpoints(path / FILES[2], data["provenance"]["source"])

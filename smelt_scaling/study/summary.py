@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from textwrap import wrap
 
 from smelt_scaling.errors import FrontierError
-from smelt_scaling.fitting.summary import fit_lines, note_lines
+from smelt_scaling.fitting.summary import WIDTH, fit_lines, note_lines
 from smelt_scaling.formatting import format_percent
 from smelt_scaling.frontier import Frontier
 from smelt_scaling.laws import Surface
-from smelt_scaling.resampling import percentile_interval
+from smelt_scaling.resampling import percentile_interval, tail_rank
 from smelt_scaling.study.model import Study
 
 __all__ = ["summary_lines"]
@@ -23,7 +24,7 @@ def summary_lines(study: Study, *, level: float = 0.95) -> list[str]:
         else f"law {study.law.formula}"
     ]
     if study.bootstrap.status == "refused":
-        lines.insert(0, f"NO BOOTSTRAP INTERVALS: {study.bootstrap.reason}")
+        lines[:0] = wrap(f"NO BOOTSTRAP INTERVALS: {study.bootstrap.reason}", WIDTH)
     lines.append("")
     intervals: dict[str, dict[str, tuple[float, float]]] = {}
     gamma: dict[str, float] = {}
@@ -36,7 +37,7 @@ def summary_lines(study: Study, *, level: float = 0.95) -> list[str]:
             intervals[arch] = _ends(study, arch, draws, level)
     extra = {"gamma": gamma} if len(gamma) == len(study.fits) else {}
     lines += fit_lines(list(study.fits.values()), intervals, extra)
-    lines += ["", _resampling_line(study, level)]
+    lines += ["", *wrap(_resampling_line(study, level), WIDTH)]
     notes = study.all_notes
     if notes:
         lines += ["", *note_lines(notes)]
@@ -65,11 +66,14 @@ def _gamma(surface: Surface) -> float | None:
 def _resampling_line(study: Study, level: float) -> str:
     bootstrap = study.bootstrap
     if study.draws is None:
-        return f"bootstrap: {bootstrap.status} ({bootstrap.reason})"
-    share = bootstrap.certified_share or 0.0
+        return f"bootstrap: {bootstrap.status}" + (
+            f" ({bootstrap.reason})" if bootstrap.status == "none" else ""
+        )
     pairing = "paired" if bootstrap.paired else "unpaired" if len(study.fits) > 1 else "one architecture"
     labels = len({label for draws in study.draws.values() for label in draws.labels})
-    return (
-        f"{100 * level:g} % percentile intervals: {bootstrap.replicates} resamples of {labels} {bootstrap.unit} labels "
-        f"({pairing}),\nseed {bootstrap.seed}; {format_percent(share, 2)} of refits certified"
-    )
+    resamples = f"{bootstrap.replicates} resamples of {labels} {bootstrap.unit} labels ({pairing})"
+    share = format_percent(bootstrap.certified_share or 0.0, 2)
+    tail = f"seed {bootstrap.seed}; {share} of refits certified"
+    if tail_rank(bootstrap.replicates, level) < 1:
+        return f"{resamples} are too few for a {100 * level:g} % interval; {tail}"
+    return f"{100 * level:g} % percentile intervals: {resamples}, {tail}"
