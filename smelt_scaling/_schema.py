@@ -6,7 +6,7 @@ more line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
@@ -14,17 +14,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["COLUMNS", "UNITS", "Column", "check_plausible", "check_products", "check_values", "first_rows"]
+__all__ = ["COLUMNS", "UNITS", "Column", "check_values", "first_rows"]
 
 Floats = NDArray[np.float64]
 Converter = Callable[[Floats], Floats]
 
 #: Compute-equivalent sparsity may dip below 0 by rounding of the layer sizes; further down it is a mistake.
 LOWEST_SPARSITY = -0.05
-#: A measured C may differ from F*D by what the schedule or the logging rounds, never by a convention.
-PRODUCT_TOLERANCE = 0.10
-#: Nats per token: no language model with a vocabulary below e**20 starts that high.
-HIGHEST_LOSS = 20.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +43,8 @@ class Column:
         A median below it means that the unit is probably another one.
     guess : str
         The unit to propose then.
+    most : float
+        A median above it is no size of any training run.
     """
 
     kind: Literal["text", "number"]
@@ -56,6 +54,7 @@ class Column:
     complete: bool = False
     least: float = 0.0
     guess: str = ""
+    most: float = float("inf")
 
 
 def _text(description: str, complete: bool = False) -> Column:
@@ -73,18 +72,19 @@ COLUMNS: dict[str, Column] = {
     "cell": _text("experimental unit: one (scale, sparsity) design point", True),
     "trunk": _text("stable run that several decay branches share", True),
     "run": _text("training run", True),
-    "F": _number("FLOPs/token", "> 0", "training FLOPs per token", complete=True, least=1e4, guess="G"),
+    "F": _number("FLOPs/token", "> 0", "training FLOPs per token", complete=True, least=1e4, guess="G", most=1e16),
     "S": _number("fraction", "in [0, 1)", "compute-equivalent sparsity", complete=True),
-    "D": _number("tokens", "> 0", "training tokens", complete=True, least=1e5, guess="B"),
+    "D": _number("tokens", "> 0", "training tokens", complete=True, least=1e5, guess="B", most=1e17),
     "loss": _number("nats/token", "> 0", "validation loss", complete=True),
-    "N": _number("parameters", "> 0", "parameters", complete=True, least=100.0, guess="B"),
-    "N_act": _number("parameters", "> 0", "active parameters", complete=True, least=100.0, guess="B"),
-    "C": _number("FLOPs", "> 0", "training FLOPs", complete=True, least=1e9, guess="E"),
+    "N": _number("parameters", "> 0", "parameters", complete=True, least=100.0, guess="B", most=1e16),
+    "N_act": _number("parameters", "> 0", "active parameters", complete=True, least=100.0, guess="B", most=1e16),
+    "C": _number("FLOPs", "> 0", "training FLOPs", complete=True, least=1e9, guess="E", most=1e32),
     "weight": _number("", ">= 0", "weight of the endpoint in the fit", complete=True),
     "loss_se": _number("nats/token", ">= 0", "standard error of the loss"),
     "tokens_per_s": _number("tokens/s", "> 0", "measured training throughput"),
     "kv": _number("bytes/token", ">= 0", "key-value cache per token"),
     "step": _number("steps", ">= 0", "optimiser step of the endpoint"),
+    "unique_tokens": _number("tokens", "> 0", "tokens in the training data before any is repeated"),
     "lr": _number("", ">= 0", "learning rate at the endpoint"),
     "seed": _text("random seed of the run"),
     "domain": _text("evaluation domain of the loss"),
@@ -112,6 +112,11 @@ def _shift(places: int) -> Converter:
     return convert
 
 
+def _complement(values: Floats) -> Floats:
+    """1 - x in decimal, so that an active share of 0.053 is the very float 0.947."""
+    return np.array([float(1 - Decimal(repr(value))) for value in values.tolist()])
+
+
 _AMOUNTS: dict[str, Converter] = {"K": _shift(3), "M": _shift(6), "B": _shift(9), "T": _shift(12)}
 _FLOPS: dict[str, Converter] = {
     **{"M": _shift(6), "G": _shift(9), "T": _shift(12)},
@@ -121,8 +126,9 @@ _FLOPS: dict[str, Converter] = {
 #: ``column -> unit -> conversion`` to the unit of the schema. The first unit of a column is the schema's own.
 UNITS: dict[str, dict[str, Converter]] = {
     "F": {"FLOPs": _times(1.0), **_FLOPS},
-    "S": {"fraction": _times(1.0), "percent": _shift(-2)},
+    "S": {"fraction": _times(1.0), "percent": _shift(-2), "active": _complement},
     "D": {"tokens": _times(1.0), **_AMOUNTS},
+    "unique_tokens": {"tokens": _times(1.0), **_AMOUNTS},
     "loss": {"nats": _times(1.0), "bits": _times(float(np.log(2.0))), "ppl": np.log},
     "N": {"parameters": _times(1.0), **_AMOUNTS},
     "N_act": {"parameters": _times(1.0), **_AMOUNTS},
@@ -152,7 +158,12 @@ def first_rows(bad: NDArray[np.bool_]) -> str:
     return f"{count} row{'s' if count > 1 else ''} (first: {int(bad.argmax()) + 1})"
 
 
-def check_values(columns: Mapping[str, NDArray[Any]], names: Mapping[str, str], source: str) -> list[str]:
+def check_values(
+    columns: Mapping[str, NDArray[Any]],
+    names: Mapping[str, str],
+    source: str,
+    ignored: NDArray[np.bool_] | None = None,
+) -> list[str]:
     """Return one line per broken rule of single columns, in schema order; empty when all hold.
 
     Parameters
@@ -163,10 +174,14 @@ def check_values(columns: Mapping[str, NDArray[Any]], names: Mapping[str, str], 
         How to name a column to its owner, where that differs from the schema name.
     source : str
         The file, first in each line.
+    ignored : (n,) array of bool, optional
+        Rows that are left out anyway, whose values do not matter.
     """
     problems: list[str] = []
+    kept = True if ignored is None else ~ignored
 
     def report(name: str, bad: NDArray[np.bool_], what: str) -> None:
+        bad = bad & kept
         if bad.any():
             problems.append(f"{source}: column {names.get(name, name)}, {first_rows(bad)} {what}")
 
@@ -188,7 +203,7 @@ def check_values(columns: Mapping[str, NDArray[Any]], names: Mapping[str, str], 
             for bad, what in _sparsity_problems(values):
                 report(name, bad, what)
         else:
-            bad = ~_CHECKS[column.rule](values) & ~missing
+            bad = ~_CHECKS[column.rule](values) & ~missing & kept
             if bad.any():
                 value = f"not {column.rule} and finite ({values[bad][0]:g})"
                 unit = f" in {column.unit}" if column.unit else ""
@@ -198,7 +213,7 @@ def check_values(columns: Mapping[str, NDArray[Any]], names: Mapping[str, str], 
                     f"{value}: {name} is the {column.description}{unit}; "
                     f"correct them or drop the rows{_ADVICE.get(name, '')}",
                 )
-    if "weight" in columns and not np.any(columns["weight"] > 0):
+    if "weight" in columns and not np.any((columns["weight"] > 0) & kept):
         problems.append(
             f"{source}: column {names.get('weight', 'weight')}, no row > 0: nothing is left to fit"
         )
@@ -207,74 +222,16 @@ def check_values(columns: Mapping[str, NDArray[Any]], names: Mapping[str, str], 
 
 def _sparsity_problems(values: Floats) -> list[tuple[NDArray[np.bool_], str]]:
     rule = "S is a fraction in [0, 1)"
+    percent = (values > 1) & (values <= 100)
+    fractions = (values > 0) & (values < 1)
+    advice = "add --unit S=percent"
+    if percent.any() and fractions.any():
+        advice = f"but {first_rows(fractions)} in (0, 1): percent beside fractions; write all in one unit"
     return [
-        ((values > 1) & (values <= 100), f"in (1, 100]: {rule}; add --unit S=percent"),
+        (percent, f"in (1, 100]: {rule}; {advice}"),
         (values == 1, f"equal to 1: {rule}; a model without active parameters has no loss, correct them"),
         (
             (values > 100) | (values < LOWEST_SPARSITY),
             f"outside [{LOWEST_SPARSITY:g}, 1): {rule}; correct them",
         ),
     ]
-
-
-def check_plausible(
-    columns: Mapping[str, NDArray[Any]], names: Mapping[str, str], source: str, stated: Collection[str]
-) -> list[str]:
-    """Return one line per column whose size betrays another unit; a stated unit is believed.
-
-    Parameters
-    ----------
-    columns, names, source
-        As for `check_values`, after conversion.
-    stated : collection of str
-        Columns whose unit the user named, or was asked for already.
-    """
-    problems: list[str] = []
-    for name, column in COLUMNS.items():
-        if name not in columns or name in stated or column.kind == "text":
-            continue
-        median = float(np.nanmedian(columns[name])) if not np.isnan(columns[name]).all() else np.nan
-        where = f"{source}: column {names.get(name, name)}, median {median:.4g} {column.unit}"
-        if 0 < median < column.least:
-            own = next(iter(UNITS[name]))
-            problems.append(
-                f"{where}: too small for {name} in {column.unit}; add --unit {name}={column.guess} "
-                f"(or another of {', '.join(UNITS[name])}; --unit {name}={own} keeps it)"
-            )
-        if name == "loss" and median > HIGHEST_LOSS:
-            problems.append(
-                f"{where}: no loss in nats is that high; add --unit loss=ppl if it is a perplexity "
-                "(--unit loss=nats keeps it)"
-            )
-    return problems
-
-
-def check_products(columns: Mapping[str, NDArray[Any]], names: Mapping[str, str], source: str) -> list[str]:
-    """Return a line when C, F and D contradict each other, with the ratio and what it usually means."""
-    if not {"C", "F", "D"} <= set(columns):
-        return []
-    with np.errstate(all="ignore"):
-        ratio = columns["C"] / (columns["F"] * columns["D"])
-    valid = np.isfinite(ratio) & (ratio > 0)
-    bad = valid & (np.abs(ratio - 1) > PRODUCT_TOLERANCE)
-    if not bad.any():
-        return []
-    median = float(np.median(ratio[bad]))
-    rest = int(valid.sum() - bad.sum())
-    agreeing = f" and agrees on {rest}: two conventions in one table" if rest else ""
-    which = ", ".join(names.get(name, name) for name in ("C", "F", "D"))
-    return [
-        f"{source}: columns {which}, {first_rows(bad)} with C/(F*D) off 1 by more than 10 %: the "
-        f"median ratio is {median:.4g}{agreeing}; {_meaning(median)}"
-    ]
-
-
-def _meaning(ratio: float) -> str:
-    exponent = np.log10(ratio)
-    if abs(ratio * 3 - 1) < 0.1:
-        return "1/3 means that C is forward-only while F is training FLOPs; multiply C by 3 or leave it out"
-    if abs(ratio / 3 - 1) < 0.1:
-        return "3 means that F is forward-only while C is training FLOPs; multiply F by 3"
-    if abs(exponent) > 2 and abs(exponent / 3 - round(exponent / 3)) < 0.02:
-        return f"1e{round(exponent)} is a unit; add --unit for C, F or D"
-    return "C and F follow different conventions; leave one of them out"

@@ -100,6 +100,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     concave = 100 * budget**-0.08 - 1e-3 * np.log(budget / 1e20) ** 2
     rows = [f"{c!r},{loss!r}" for c, loss in zip(budget.tolist(), concave.tolist(), strict=True)]
     (path / "bound.csv").write_text("\n".join(["C,loss", *rows]))
+    size = np.geomspace(1e8, 1e10, 8)  # at 20 tokens per parameter, so that size and tokens move together
+    losses = 1.7 + 400 * size**-0.34 + 410 * (20 * size) ** -0.28
+    rows = [f"{6 * n!r},{20 * n!r},{loss!r}" for n, loss in zip(size.tolist(), losses.tolist(), strict=True)]
+    (path / "fixed.csv").write_text("\n".join(["F,D,loss", *rows]))
     with contextlib.chdir(path):
         for arguments in COMMANDS["fit"]:
             call(*arguments)
@@ -129,6 +133,7 @@ COMMANDS: dict[str, list[list[str]]] = {
         ["fit", "runs.parquet", "--bootstrap", "40", "--law", "chinchilla", "--pin", "E=1.4", "-o", "params"],
         ["fit", "runs.parquet", "--bootstrap", "0", "--law", N_ACT, "--pin", "smelt:E=0", "-o", "active"],
         ["fit", "runs.parquet", "--bootstrap", "40", "--law", "power-c", "-o", "power"],
+        ["fit", "fixed.csv", "--bootstrap", "0", "--law", "additive", "-o", "fixed"],
         ["fit", "bound.csv", "--bootstrap", "0", "--law", "power-c", "--starts", "thorough", "-o", "bound"],
     ],
     "ce-gain": [

@@ -20,6 +20,7 @@ from smelt_scaling.engine.newton import delta_ladder, minimise
 from smelt_scaling.engine.objective import Objective
 from smelt_scaling.engine.problem import make_problem
 from smelt_scaling.errors import FitError, FrontierError
+from smelt_scaling.fitting import FitSettings, fit_architecture
 from smelt_scaling.frontier import Frontier, log_multiplier
 from smelt_scaling.ingest.tidy import read_endpoints
 from smelt_scaling.laws import LAWS, Surface
@@ -64,31 +65,46 @@ def test_every_replicate_is_certified(seed: int) -> None:
     assert drawn.certified
 
 
+@pytest.mark.slow
 def test_fit_equals_the_best_of_many_random_starts() -> None:
-    """In at least 49 of 50 simulated worlds no random start of 64 ends lower than the default fit (1e-9 relative)."""
+    """In at least 49 of 50 simulated worlds no random start of 64 ends lower than the default fit (1e-9 relative).
+
+    A world counts if the fits of both architectures do. The worlds share their design, so the starts of all of them
+    are one block: a residual of logarithms does not change with the unit of the loss, each world's mean.
+    """
     rng = np.random.default_rng(20)
-    law = PAPER.surfaces["smelt"].law
-    as_good = 0
-    for seed in range(25):
-        runs = world(seed)
-        fitted = fit(runs, bootstrap=0)
-        for arch, rows in runs.by_arch().items():
-            columns = {name: rows[name] for name in law.columns}
-            problem = make_problem(law, columns, rows.loss, rows.weight, pins={})
-            # in these coordinates losses are about 1: floor, ln terms at the centre of the design, exponents
-            start = np.column_stack([
-                rng.uniform(0.0, 0.95, 64),
-                np.log(rng.uniform(0.01, 1.0, (64, 2))),
-                rng.uniform(0.05, 1.5, 64), rng.uniform(-0.3, 1.0, 64), rng.uniform(0.05, 1.5, 64),
-            ])  # fmt: skip
-            found = minimise(Objective(problem), start, np.ones((64, len(rows))), delta_ladder(1e-3))
-            as_good += fitted[arch].objective <= found.objective.min() * (1 + 1e-9)
-    assert as_good >= 49
+    law, worlds, starts = PAPER.surfaces["smelt"].law, 50, 64
+    runs = [world(seed).by_arch() for seed in range(worlds)]
+    as_good = np.ones(worlds, dtype=bool)
+    for arch in SD:
+        rows = [one[arch] for one in runs]
+        results = [fit_architecture(arch, one, law, FitSettings(), n_cells=12).result for one in rows]
+        columns = {name: rows[0][name] for name in law.columns}
+        assert all(np.array_equal(one[name], columns[name]) for one in rows for name in law.columns)
+        problem = make_problem(law, columns, rows[0].loss, rows[0].weight, pins={})
+        losses = np.log([one.loss for one in rows])
+        observed = np.repeat(losses - losses.mean(axis=1, keepdims=True), starts, axis=0)
+        lanes = worlds * starts
+        # in these coordinates losses are about 1: floor, ln terms at the centre of the design, exponents
+        start = np.column_stack([
+            rng.uniform(0.0, 0.95, lanes),
+            np.log(rng.uniform(0.01, 1.0, (lanes, 2))),
+            rng.uniform(0.05, 1.5, lanes), rng.uniform(-0.3, 1.0, lanes), rng.uniform(0.05, 1.5, lanes),
+        ])  # fmt: skip
+        weights = np.ones((lanes, len(rows[0])))
+        found = minimise(Objective(problem), start, weights, delta_ladder(1e-3), observed=observed)
+        lowest = found.objective.reshape(worlds, starts).min(axis=1)
+        ours = np.array([result.objective for result in results])
+        as_good &= ours <= lowest * (1 + 1e-9)
+        # the two sides are comparable: in most worlds random starts reach the same optimum to its last digits
+        assert np.mean(np.abs(ours / lowest - 1) < 1e-9) > 0.5
+    assert as_good.sum() >= 49
 
 
 # -- invariances -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(st.floats(0.5, 1.6), st.floats(0.3, 3.0), st.floats(0.3, 3.0))
 def test_gain_does_not_depend_on_units(loss_unit: float, flops_unit: float, token_unit: float) -> None:

@@ -154,7 +154,7 @@ def test_integers_beyond_64_bits(tmp_path: Path) -> None:
         (gzip.compress(b"a,b")[:-6], "broken gzip data"),
         ('[{"arch": "a"', "line 1, column 14: broken JSON"),
         ('{"arch": "a"}\n{"arch": \n', "line 2: broken JSON"),
-        ("[1, 2]", "record 1 is int: rows must be objects"),
+        ("[1, 2]", "record 1 is a number: rows must be objects"),
         ('{"arch": ["a", "b"], "F": [1]}', "columns of unequal length"),
         ("[]", "no rows"),
     ],

@@ -64,6 +64,7 @@ def test_a_third_architecture_does_not_change_the_resamples_of_a_pair():
     assert third.paired
 
 
+@pytest.mark.slow
 def test_the_point_fit_does_not_stop_in_a_local_optimum():
     """A world of tripled noise in which the five best starts of the grid share one wrong optimum (found by review)."""
     paper = load_paper("smelt")

@@ -59,3 +59,9 @@ def test_command_of_the_wheel_runs_from_an_empty_folder(wheel: Path, tmp_path: P
     for command in ([str(site / "bin" / "smelt-scaling")], [sys.executable, "-m", "smelt_scaling"]):
         assert "ce-gain" in run(*command, "--help")
     assert list(empty.iterdir()) == []
+    # published coefficients and the recipe of the example are data files of the package
+    smelt = str(site / "bin" / "smelt-scaling")
+    assert "Compute saved by smelt" in run(smelt, "ce-gain", "--published", "smelt", "--budget", "1e21")
+    run(smelt, "example")
+    assert "certified" in run(smelt, "fit", "runs.parquet", "--bootstrap", "20")
+    assert sorted(path.name for path in empty.iterdir()) == ["reports", "runs.parquet"]

@@ -326,6 +326,8 @@ def commands() -> list[str]:
 
 
 def _option_row(parameter: Any) -> str:
+    from rich.text import Text
+
     if parameter.param_type_name == "argument":
         spelled = parameter.metavar or parameter.name.upper()
     else:
@@ -335,7 +337,10 @@ def _option_row(parameter: Any) -> str:
     default = parameter.default
     hidden = default is None or default is False or not parameter.show_default
     shown = "" if hidden else f"`{getattr(default, 'value', default)}`"
-    meaning = (parameter.help or "").replace("|", "\\|")
+    meaning, _, rule = (
+        Text.from_markup(parameter.help or "").plain.replace("|", "\\|").partition(" [default: ")
+    )
+    shown = rule.removesuffix("]") or shown  # a default that is a rule stands in the help
     return f"| `{spelled}` | {shown} | {meaning} |"
 
 

@@ -17,7 +17,7 @@ HELP = """Compute-optimal model size, tokens and loss of a budget.
   baseline  1.0e21  0.950  8.76e9  114B  1.46B       78.2  1.725
   smelt     1.0e21  0.950  8.92e9  112B  1.49B       75.3  1.714
 
-F*/6 is the dense model of equal compute; D* over it is tokens per parameter.
+F*/6 is the dense model of equal compute, D* over it tokens per parameter; the 6 is the --flops-per-param of the fit.
 """
 
 
@@ -47,7 +47,7 @@ def show_allocation(
     frame = allocate(
         source.value,
         budgets,
-        archs=parse_names(arch) or None,
+        archs=parse_names(arch, source.archs) or None,
         sparsities=sparsities or None,
         level=level,
         interval=interval.value,

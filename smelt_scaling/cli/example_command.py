@@ -29,6 +29,8 @@ def save_example(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write the example set."""
+    from shlex import quote
+
     from smelt_scaling.cli.output import talk, writing
     from smelt_scaling.errors import UsageError
     from smelt_scaling.papers.example import write_example
@@ -39,7 +41,7 @@ def save_example(
         out.parent.mkdir(parents=True, exist_ok=True)
         write_example(out, seed)
     talk(f"wrote {out}: 144 endpoints SIMULATED from published surfaces, not measurements")
-    talk(f"next: smelt-scaling fit {out}")
+    talk(f"next: smelt-scaling fit {quote(str(out))}")
 
 
 def register(app: typer.Typer) -> None:

@@ -80,7 +80,7 @@ def fit_runs(
     with writing(out):
         study.save(out)
     if form is o.Format.table:
-        emit(f"{study.summary()}\n\nstudy saved in {out}\nnext: {_next_command(study, runs, out)}\n")
+        emit(f"{study.summary()}\n\nstudy saved in {out}\nnext: {_next_command(study, context.obj, out)}\n")
     else:
         if form is not o.Format.json and form is not o.Format.md:
             tell_notes(study.all_notes)
@@ -108,14 +108,14 @@ def _progress() -> Iterator[Callable[[int, int], None] | None]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _next_command(study: Study, runs: str, out: Path) -> str:
+def _next_command(study: Study, argv: list[str], out: Path) -> str:
     """Return the command a reader would type next."""
-    from shlex import quote
+    from shlex import join, quote
 
     from smelt_scaling.analyses.budgets import round_budgets, window_of
 
     if not study.certified:
-        return f"smelt-scaling fit {quote(runs)} --starts thorough -o {quote(str(out))}"
+        return join(["smelt-scaling", *argv, "--starts", "thorough"])  # the last --starts counts
     window = window_of(study)
     budget = f"{round_budgets(*window)[-1]:.0e}".replace("e+", "e") if window else "1e21"
     if len(study.archs) == 1:

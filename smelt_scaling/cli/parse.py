@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from typing import Literal
+from itertools import chain
+from typing import Any, Literal
 
 from smelt_scaling.errors import UsageError
 
@@ -30,15 +31,16 @@ def _pieces(texts: Iterable[str] | None) -> list[str]:
     return [piece for piece in pieces if piece]
 
 
-def parse_names(texts: Iterable[str] | None) -> tuple[str, ...]:
-    """Return names, in order.
+def parse_names(texts: Iterable[str] | None, known: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return names, in order; what is a known name as a whole is not split at its commas.
 
     Examples
     --------
-    >>> parse_names(["ours,base", "third"])
-    ('ours', 'base', 'third')
+    >>> parse_names(["ours,base", "third, wide"], known=["third, wide"])
+    ('ours', 'base', 'third, wide')
     """
-    return tuple(_pieces(texts))
+    whole = set(known)
+    return tuple(name for text in texts or () for name in ([text] if text in whole else _pieces([text])))
 
 
 def parse_budgets(texts: Iterable[str] | None) -> list[float]:
@@ -112,32 +114,35 @@ def parse_pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
 
 
 def parse_pins(texts: Iterable[str] | None) -> dict[str, float | dict[str, float]]:
-    """Return held parameters, for all architectures or for one.
+    """Return held parameters, for all architectures or for one; a text with a single = is not split at commas.
 
     Raises
     ------
     UsageError
-        If one is not written P=X or ARCH:P=X.
+        If one is not written P=X or ARCH:P=X, or a parameter is held at two values.
 
     Examples
     --------
-    >>> parse_pins(["E=1.6", "ours:a=.35"])
-    {'E': 1.6, 'ours': {'a': 0.35}}
+    >>> parse_pins(["E=1.6,c=.65", "ours, wide:a=.35"])
+    {'E': 1.6, 'c': 0.65, 'ours, wide': {'a': 0.35}}
     """
     pins: dict[str, float | dict[str, float]] = {}
-    for piece in _pieces(texts):
+    pieces = ([text] if text.count("=") == 1 else _pieces([text]) for text in texts or ())
+    for piece in chain.from_iterable(pieces):
         left, _, right = piece.rpartition("=")
         arch, colon, name = left.rpartition(":")
         value = _number(right)
         if not name or value is None or (colon and not arch):
             raise UsageError(f"--pin {piece}: write E=1.6, or ours:E=1.6 for one architecture")
-        if colon:
-            own = pins.setdefault(arch, {})
-            if not isinstance(own, dict):
-                raise UsageError(f"--pin {piece}: {arch} is the name of a parameter as well; hold it alone")
-            own[name] = value
-        else:
-            pins[name] = value
+        own: Any = pins.setdefault(arch, {}) if colon else pins
+        held = own.get(name, value) if isinstance(own, dict) else own
+        if isinstance(held, dict) or not isinstance(own, dict):
+            raise UsageError(
+                f"--pin {piece}: {arch or name} is the name of a parameter as well; hold it alone"
+            )
+        if held != value:
+            raise UsageError(f"--pin: {left} is held at {held:g} and at {value:g}; hold it once")
+        own[name] = value
     return pins
 
 

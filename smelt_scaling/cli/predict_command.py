@@ -42,7 +42,11 @@ def show_prediction(
     points = parse_points(at)
     source = open_source(study, published)
     frame = predict(
-        source.value, points, archs=parse_names(arch) or None, level=level, interval=interval.value
+        source.value,
+        points,
+        archs=parse_names(arch, source.archs) or None,
+        level=level,
+        interval=interval.value,
     )
     finish(
         "predict",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from smelt_scaling.cli.options import DEFAULT_STUDY
@@ -29,12 +31,15 @@ class Source:
         What the analyses take.
     provenance : dict
         For the JSON record.
+    archs : tuple of str
+        Names of the architectures.
     notes : tuple of Note
         Caveats of the source itself.
     """
 
     value: Study | Paper
     provenance: dict[str, Any]
+    archs: tuple[str, ...]
     notes: tuple[Note, ...] = ()
 
 
@@ -55,7 +60,8 @@ def open_source(study: Path | None, published: str | None) -> Source:
 
         paper = load_paper(published)
         talk(f"published surfaces of {paper.name}: {', '.join(sorted(paper.surfaces))}")
-        return Source(value=paper, provenance={"published": paper.name, "title": paper.title})
+        provenance = {"published": paper.name, "title": paper.title}
+        return Source(value=paper, provenance=provenance, archs=tuple(paper.surfaces))
     if study is None and not (DEFAULT_STUDY / "study.json").is_file():
         raise StudyError(
             f"{DEFAULT_STUDY}: no study here; fit one with: smelt-scaling fit runs.parquet, name one with --study DIR, "
@@ -74,6 +80,7 @@ def open_source(study: Path | None, published: str | None) -> Source:
             "input_sha256": fitted.get("input_sha256"),
             "fit": dict(fitted),
         },
+        archs=value.archs,
         notes=_stale(fitted, folder),
     )
 
@@ -89,6 +96,8 @@ def read_runs(
     from smelt_scaling.cli.parse import parse_numbers, parse_pairs
     from smelt_scaling.ingest.tidy import read_endpoints
 
+    if runs == "-" and sys.stdin is None:
+        raise UsageError("-: standard input is closed; name a file, or pipe the table in")
     tiers = parse_numbers("--exclude-tier", exclude)
     endpoints = read_endpoints(
         runs, mapping=parse_pairs("--map", mapping), units=parse_pairs("--unit", units), flops=flops
@@ -102,15 +111,18 @@ def _stale(fitted: Any, folder: Path) -> tuple[Note, ...]:
     """Say so when the table of endpoints is no longer the one that was fitted."""
     from smelt_scaling.study.provenance import file_sha256
 
-    source, known = fitted.get("source"), fitted.get("input_sha256")
-    now = file_sha256(source) if source and known else None
-    if now is None or now == known:
+    typed, path, known = (fitted.get(key) for key in ("source", "source_path", "input_sha256"))
+    # the file may have been named from another folder, and folders may have moved since
+    found = [name for name in (path, typed) if name and Path(name).is_file()]
+    if not known or not found or file_sha256(found[0]) == known:
         return ()
+    here = typed and Path(typed).resolve() == Path(found[0]).resolve()
+    source = typed if here else found[0]
     return (
         Note(
             code="stale_study",
             severity="warning",
             message=f"{source} changed after {folder} was fitted; fit it again with: "
-            f"smelt-scaling fit {source} -o {folder}",
+            f"smelt-scaling fit {quote(source)} -o {quote(str(folder))}",
         ),
     )

@@ -8,7 +8,7 @@ from smelt_scaling.errors import Note
 from smelt_scaling.fitting.result import FitResult
 from smelt_scaling.formatting import format_interval, format_number, format_quantity
 
-__all__ = ["fit_lines", "note_lines"]
+__all__ = ["certificate_text", "fit_lines", "note_lines", "state_of"]
 
 Intervals = Mapping[str, Mapping[str, tuple[float, float]]]
 
@@ -47,7 +47,7 @@ def fit_lines(
     rows += [
         ("rmse", [f"{format_number(fit.rmse, 3)} nats/token" for fit in fits]),
         ("endpoints", [f"{fit.n} in {fit.n_cells} labels" for fit in fits]),
-        ("certificate", [_certificate(fit) for fit in fits]),
+        ("certificate", [certificate_text(fit) for fit in fits]),
         ("condition", [format_number(fit.certificate.condition, 2) for fit in fits]),
     ]
     for name, unit in (("C", "FLOPs"), ("F", "FLOPs/token"), ("D", "tokens")):
@@ -73,26 +73,35 @@ def note_lines(notes: Sequence[Note]) -> list[str]:
     return lines
 
 
-def _coefficient(fit: FitResult, name: str, interval: tuple[float, float] | None) -> str:
+def state_of(fit: FitResult, name: str) -> str:
+    """Return what became of a parameter: "fitted", "held", "at bound" or "not identified"."""
     if name in fit.unidentified and name != fit.surface.law.floor:
         return "not identified"
-    value = fit.surface.coefficients[name]
     if name in fit.pinned:
-        return f"{format_number(value)} (held)"
-    if name in fit.certificate.at_bounds:
-        return f"{format_number(value)} (at bound)"
+        return "held"
+    return "at bound" if name in fit.certificate.at_bounds else "fitted"
+
+
+def certificate_text(fit: FitResult) -> str:
+    """Return the status of a fit and how many starts agree on it."""
+    certificate = fit.certificate
+    status = certificate.status.name.lower().replace("_", " ")
+    return f"{status}, {certificate.starts_agreeing}/{certificate.starts} starts"
+
+
+def _coefficient(fit: FitResult, name: str, interval: tuple[float, float] | None) -> str:
+    state = state_of(fit, name)
+    if state == "not identified":
+        return state
+    value = fit.surface.coefficients[name]
+    if state != "fitted":
+        return f"{format_number(value)} ({state})"
     return _with_interval(value, interval)
 
 
 def _with_interval(value: float, interval: tuple[float, float] | None) -> str:
     shown = format_number(value)
     return shown if interval is None else f"{shown} {format_interval(*interval, 'number', digits=3)}"
-
-
-def _certificate(fit: FitResult) -> str:
-    certificate = fit.certificate
-    status = certificate.status.name.lower().replace("_", " ")
-    return f"{status}, {certificate.starts_agreeing}/{certificate.starts} starts"
 
 
 def _window(bounds: tuple[float, float], unit: str) -> str:

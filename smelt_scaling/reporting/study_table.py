@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from smelt_scaling.fitting.summary import certificate_text, state_of
 from smelt_scaling.formatting import format_interval, format_number
 from smelt_scaling.reporting.document import Cell, Document, Grid
+from smelt_scaling.study.summary import intervals_of
 
 if TYPE_CHECKING:
-    from smelt_scaling.fitting import FitResult
     from smelt_scaling.study import Study
 
 __all__ = ["coefficient_rows", "study_document"]
@@ -21,22 +22,20 @@ def coefficient_rows(study: Study, level: float = LEVEL) -> list[dict[str, Any]]
 
     ``state`` is "fitted", "held" (by the user), "at bound" or "not identified"; the value of the last is None.
     """
-    from smelt_scaling.resampling import percentile_interval
-
+    intervals = intervals_of(study, level)
     rows = []
     for arch, fit in study.fits.items():
         for name, value in fit.surface.coefficients.items():
-            state = _state(fit, name)
-            ends = None
-            if study.draws is not None and state in ("fitted", "at bound"):
-                ends = percentile_interval(study.draws[arch].surface[name], level)
+            state = state_of(fit, name)
+            drawn = state in ("fitted", "at bound")
+            ends = intervals.get(arch, {}).get(name) if drawn else None
             rows.append(
                 {
                     "arch": arch,
                     "parameter": name,
                     "value": None if state == "not identified" else float(value),
-                    "lo": None if ends is None else float(ends[0]),
-                    "hi": None if ends is None else float(ends[1]),
+                    "lo": None if ends is None else ends[0],
+                    "hi": None if ends is None else ends[1],
                     "state": state,
                 }
             )
@@ -57,14 +56,7 @@ def study_document(study: Study) -> Document:
     line("rmse (nats/token)", [format_number(fit.rmse, 3) for fit in fits])
     line("endpoints", [str(fit.n) for fit in fits])
     line(f"{study.bootstrap.unit} labels", [str(fit.n_cells) for fit in fits])
-    line(
-        "certificate",
-        [
-            f"{fit.certificate.status.name.lower().replace('_', ' ')}, "
-            f"{fit.certificate.starts_agreeing}/{fit.certificate.starts} starts"
-            for fit in fits
-        ],
-    )
+    line("certificate", [certificate_text(fit) for fit in fits])
     drawn = (
         f"{100 * LEVEL:g} % percentile intervals of {study.bootstrap.replicates} resamples: sampling of cells "
         "under this law only."
@@ -82,14 +74,6 @@ def study_document(study: Study) -> Document:
             ),
         ),
     )
-
-
-def _state(fit: FitResult, name: str) -> str:
-    if name in fit.unidentified and name != fit.surface.law.floor:
-        return "not identified"
-    if name in fit.pinned:
-        return "held"
-    return "at bound" if name in fit.certificate.at_bounds else "fitted"
 
 
 def _cell(row: dict[str, Any]) -> Cell:

@@ -13,7 +13,7 @@ from smelt_scaling.laws import Surface
 from smelt_scaling.resampling import percentile_interval, tail_rank
 from smelt_scaling.study.model import Study
 
-__all__ = ["summary_lines"]
+__all__ = ["intervals_of", "summary_lines"]
 
 
 def summary_lines(study: Study, *, level: float = 0.95) -> list[str]:
@@ -26,22 +26,24 @@ def summary_lines(study: Study, *, level: float = 0.95) -> list[str]:
     if study.bootstrap.status == "refused":
         lines[:0] = wrap(f"NO BOOTSTRAP INTERVALS: {study.bootstrap.reason}", WIDTH)
     lines.append("")
-    intervals: dict[str, dict[str, tuple[float, float]]] = {}
     gamma: dict[str, float] = {}
     for arch, fit in study.fits.items():
         point = _gamma(fit.surface)
         if point is not None and not fit.unidentified:
             gamma[arch] = point
-        if study.draws is not None:
-            draws = study.draws[arch].surface
-            intervals[arch] = _ends(study, arch, draws, level)
     extra = {"gamma": gamma} if len(gamma) == len(study.fits) else {}
-    lines += fit_lines(list(study.fits.values()), intervals, extra)
+    lines += fit_lines(list(study.fits.values()), intervals_of(study, level), extra)
     lines += ["", *wrap(_resampling_line(study, level), WIDTH)]
     notes = study.all_notes
     if notes:
         lines += ["", *note_lines(notes)]
     return lines
+
+
+def intervals_of(study: Study, level: float = 0.95) -> dict[str, dict[str, tuple[float, float]]]:
+    """Return architecture -> coefficient (and gamma) -> ends of its percentile interval; empty without draws."""
+    draws = study.draws or {}
+    return {arch: _ends(study, arch, own.surface, level) for arch, own in draws.items()}
 
 
 def _ends(study: Study, arch: str, draws: Surface, level: float) -> dict[str, tuple[float, float]]:
