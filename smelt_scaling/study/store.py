@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -87,11 +88,13 @@ def load_study(folder: str | Path) -> Study:
     path = Path(folder)
     if not (path / FILES[0]).is_file():
         raise StudyError(
-            f"{path}: holds no study ({FILES[0]} is missing); make one with: smelt-scaling fit runs.parquet -o {path}"
+            f"{path}: holds no study ({FILES[0]} is missing); make one with: smelt-scaling fit runs.parquet -o {quote(str(path))}"
         )
     missing = [name for name in FILES if not (path / name).is_file()]
     if missing:
-        raise StudyError(f"{path}: incomplete, {', '.join(missing)} missing; fit again with -o {path}")
+        raise StudyError(
+            f"{path}: incomplete, {', '.join(missing)} missing; fit again with -o {quote(str(path))}"
+        )
     try:
         data = json.loads((path / FILES[0]).read_text(encoding="utf-8"))
         if data["schema_version"] > SCHEMA_VERSION:
@@ -102,7 +105,7 @@ def load_study(folder: str | Path) -> Study:
         for part, digest in data.get("files", {}).items():
             if file_sha256(str(path / part)) != digest:
                 raise StudyError(
-                    f"{path / part}: is not the file that {FILES[0]} was saved with; fit again with -o {path}"
+                    f"{path / part}: is not the file that {FILES[0]} was saved with; fit again with -o {quote(str(path))}"
                 )
         settings = dict(data["settings"])
         law = _law(settings.pop("law"), settings.pop("formula"))
