@@ -139,7 +139,7 @@ def minimise(
         moving = np.flatnonzero(attempt | advance)
         if len(moving):
             go = attempt[:, None] & ~held
-            proposal = np.where(go, np.clip(theta + step, *bounds), theta)[moving]
+            proposal = np.where(go, _onto_bounds(theta + step, *bounds), theta)[moving]
             who = active[moving]
             new_f, new_g, new_h = objective.derivatives(
                 proposal, weights[who], rows(who), deltas[rung[moving]]
@@ -167,6 +167,13 @@ def minimise(
             active, theta, f, g, h = active[keep], theta[keep], f[keep], g[keep], h[keep]
             damping, rung, steps, held = damping[keep], rung[keep], steps[keep], held[keep]
     return Optimum(theta=result_theta, objective=result_f, evaluations=evaluations)
+
+
+def _onto_bounds(point: Array, lower: Array, upper: Array) -> Array:
+    """Put on a bound what crosses it or rounding leaves beside it: theta + (bound - theta) need not be the bound."""
+    below = 1e-14 * np.where(np.isfinite(lower), np.abs(lower), 0.0)
+    above = 1e-14 * np.where(np.isfinite(upper), np.abs(upper), 0.0)
+    return np.where(point <= lower + below, lower, np.where(point >= upper - above, upper, point))
 
 
 def _bounded_step(
