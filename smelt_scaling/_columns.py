@@ -8,12 +8,12 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from smelt_scaling._cells import RawTable, to_numbers, to_text
 from smelt_scaling._schema import COLUMNS, UNITS, first_rows
 from smelt_scaling.errors import DataError, Note, UsageError
 
@@ -22,30 +22,18 @@ if TYPE_CHECKING:
 
 __all__ = ["RawTable", "check_options", "read_columns"]
 
-_MISSING = frozenset({"", "nan", "na", "n/a", "null", "none", "<na>"})
-_NUMBER = re.compile(r"([+-]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z%]*)")
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _PERPLEXITY = re.compile(r"(?:^|[^a-z])(?:ppl|perplexity)(?:[^a-z]|$)", re.IGNORECASE)
+
+_PER_BYTE = re.compile(r"(?:^|[^a-z])(?:bpb|bits_per_byte)(?:[^a-z]|$)", re.IGNORECASE)
+_ACTIVE = re.compile(r"(?:^|[^a-z])(?:active|activation|density)(?:[^a-z]|$)", re.IGNORECASE)
 
 #: Parts of names under which a required column often hides; used in messages only, never to pick a column.
 _OFTEN_CALLED = {
-    "loss": ("loss", "nll", "cross_entropy", "/ce", "_ce", "ppl", "perplexity"),
+    "loss": ("loss", "nll", "cross_entropy", "/ce", "_ce", "ppl", "perplexity", "bpb"),
     "F": ("flop",),
     "N": ("param",),
     "C": ("compute", "flop"),
 }
-
-
-@dataclass(kw_only=True)
-class RawTable:
-    """Schema columns in file order, with what went wrong and what was changed on the way."""
-
-    columns: dict[str, NDArray[Any]] = field(default_factory=dict)
-    names: dict[str, str] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
-    unreadable: set[str] = field(default_factory=set)
-    questioned: set[str] = field(default_factory=set)
 
 
 def check_options(mapping: Mapping[str, str], units: Mapping[str, str]) -> None:
@@ -62,6 +50,8 @@ def check_options(mapping: Mapping[str, str], units: Mapping[str, str]) -> None:
     for name, unit in units.items():
         if unit not in UNITS.get(name, {}):
             known = ", ".join(UNITS.get(name, {})) or "none, its unit is fixed"
+            if name == "loss" and unit in ("bpb", "bits_per_byte"):
+                known += "; map a column of bits per byte x ln 2 x bytes per token instead"
             raise UsageError(f"--unit {name}={unit}: unknown unit; {name} has {known}")
 
 
@@ -90,6 +80,7 @@ def read_columns(
     frame = _plain_header(frame, source, table)
     present = [str(name) for name in frame.columns]
     chosen = _choose(present, source, mapping, table)
+    table.read = set(chosen.values())
     empty = []
     trimmed: dict[str, int] = {}
     for name, found in chosen.items():
@@ -100,13 +91,13 @@ def read_columns(
             continue
         table.names[name] = name if found == name else f"{name} ({found!r} in the file)"
         if COLUMNS[name].kind == "text":
-            table.columns[name], count = _to_text(series, missing)
+            table.columns[name], count = to_text(series, missing)
             if count:
                 trimmed[found] = count
         else:
-            table.columns[name] = _to_numbers(series, missing, name, units, source, table)
+            table.columns[name] = to_numbers(series, missing, name, units, source, table)
     _convert(units, source, table)
-    _note_perplexity(chosen, units, source, table)
+    _question_names(chosen, units, source, table)
     _add_notes(present, chosen, empty, trimmed, source, table)
     return table
 
@@ -182,109 +173,6 @@ def _is_empty(series: pd.Series[Any], missing: NDArray[np.bool_]) -> bool:
     return all(isinstance(value, str) and not value.strip() for value in series[~missing])
 
 
-def _to_text(series: pd.Series[Any], missing: NDArray[np.bool_]) -> tuple[NDArray[np.str_], int]:
-    """Write every cell as text; 7.0 reads "7", since a missing value elsewhere makes integers floats."""
-    trimmed = 0
-    cells: list[str] = []
-    for value, absent in zip(series.astype(object), missing, strict=True):
-        if absent:
-            cells.append("")
-            continue
-        if isinstance(value, bytes):
-            value = value.decode("utf-8", "replace")
-        elif (
-            isinstance(value, float | np.floating) and float(value).is_integer() and abs(float(value)) < 1e15
-        ):
-            value = int(value)
-        text = str(value)
-        trimmed += text != text.strip()
-        cells.append(text.strip())
-    return np.array(cells, dtype=np.str_), trimmed
-
-
-def _to_numbers(
-    series: pd.Series[Any],
-    missing: NDArray[np.bool_],
-    name: str,
-    units: Mapping[str, str],
-    source: str,
-    table: RawTable,
-) -> NDArray[np.float64]:
-    label = table.names[name]
-    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "fiub":
-        numbers = series.to_numpy(dtype=np.float64)
-        overflowed = np.isinf(numbers)
-        if series.dtype == np.float16 and overflowed.any():
-            table.problems.append(
-                f"{source}: column {label}, {first_rows(overflowed)} infinite: float16 ends at 65504; "
-                "write the column as float64"
-            )
-            table.unreadable.add(name)
-        return numbers
-    # A suffix and a stated unit would scale twice, so a suffix is read only where no unit is stated.
-    suffixes = _suffixes(name) if name not in units else {}
-    numbers = np.full(len(series), np.nan)
-    bad = np.zeros(len(series), dtype=np.bool_)
-    repaired = 0
-    for row, (value, absent) in enumerate(zip(series.astype(object), missing, strict=True)):
-        if absent:
-            continue
-        try:
-            numbers[row] = float(value)
-        except OverflowError:
-            numbers[row] = np.inf
-        except (TypeError, ValueError):
-            number = _parse(str(value), name, suffixes)
-            if number is None:
-                bad[row] = str(value).strip().casefold() not in _MISSING
-            else:
-                numbers[row] = number
-                repaired += 1
-    if bad.any():
-        shown = str(series.iloc[int(bad.argmax())])
-        accepted = f"use digits, or a suffix of {', '.join(suffixes)}" if suffixes else "use plain digits"
-        table.problems.append(
-            f"{source}: column {label}, {first_rows(bad)} not a number ({shown[:40]!r}): {accepted}"
-        )
-        table.unreadable.add(name)
-    if repaired:
-        table.notes.append(
-            Note(
-                code="parsed_numbers",
-                severity="info",
-                count=repaired,
-                message=f"{source}: column {label}, {repaired} cells with a suffix or thousands "
-                "separators were read as numbers",
-            )
-        )
-    return numbers
-
-
-def _suffixes(name: str) -> dict[str, str]:
-    """Suffix a person may write after a number of this column, and the unit it stands for."""
-    if name == "S":
-        return {"%": "percent"}
-    return {unit: unit for unit in UNITS.get(name, {}) if len(unit) == 1}
-
-
-def _parse(text: str, name: str, suffixes: Mapping[str, str]) -> float | None:
-    """Read "215B", "1.33 GFLOPs", "86 %" or "215,605,043,200"; None when there is any doubt."""
-    match = _NUMBER.fullmatch(text.strip())
-    if match is None:
-        return None
-    digits, suffix = match.groups()
-    if "," in digits:
-        if not _THOUSANDS.fullmatch(digits):
-            return None
-        digits = digits.replace(",", "")
-    number = float(digits)
-    suffix = re.sub(r"flops?$", "", suffix, flags=re.IGNORECASE) if name in ("F", "C") else suffix
-    if not suffix:
-        return number
-    unit = suffixes.get(suffix.upper())
-    return None if unit is None else float(UNITS[name][unit](np.array([number]))[0])
-
-
 def _convert(units: Mapping[str, str], source: str, table: RawTable) -> None:
     for name, unit in units.items():
         if name not in table.columns:
@@ -299,7 +187,7 @@ def _convert(units: Mapping[str, str], source: str, table: RawTable) -> None:
             table.columns["loss_se"] = table.columns["loss_se"] * scale
         if name == "loss" and unit == "ppl":
             # A perplexity of 1 or less is no positive loss; report it in the unit of the file.
-            bad = raw <= 1
+            bad = np.isfinite(raw) & (raw <= 1)
             if bad.any():
                 table.problems.append(
                     f"{source}: column {table.names[name]}, {first_rows(bad)} not > 1: a perplexity "
@@ -320,16 +208,29 @@ def _convert(units: Mapping[str, str], source: str, table: RawTable) -> None:
             )
 
 
-def _note_perplexity(
+def _question_names(
     chosen: Mapping[str, str], units: Mapping[str, str], source: str, table: RawTable
 ) -> None:
-    found = chosen.get("loss", "")
-    if "loss" not in units and _PERPLEXITY.search(found):
-        table.questioned.add("loss")
-        table.problems.append(
-            f"{source}: column {table.names['loss']}, named like a perplexity: loss is in nats/token; "
-            "add --unit loss=ppl (--unit loss=nats if it is in nats)"
+    """Ask for the unit of a column whose name says that it is not the schema's."""
+
+    def ask(name: str, what: str) -> None:
+        table.questioned.add(name)
+        table.problems.append(f"{source}: column {table.names[name]}, named like {what}")
+
+    loss, sparsity = chosen.get("loss", ""), chosen.get("S", "")
+    if "loss" not in units and _PERPLEXITY.search(loss):
+        ask(
+            "loss",
+            "a perplexity: loss is in nats/token; add --unit loss=ppl (--unit loss=nats if it is in nats)",
         )
+    elif units.get("loss") != "nats" and _PER_BYTE.search(loss):
+        ask(
+            "loss",
+            "bits per byte: loss is in nats/token; map a column of bits per byte x ln 2 x bytes per token "
+            "(--unit loss=nats if it is in nats/token)",
+        )
+    if "S" not in units and _ACTIVE.search(sparsity) and "spars" not in sparsity.casefold():
+        ask("S", "an active share: S is one minus it; add --unit S=active (--unit S=fraction keeps it)")
 
 
 def _add_notes(

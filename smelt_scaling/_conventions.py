@@ -29,6 +29,9 @@ DENSE_RANGE = (0.9, 2.0)
 #: F/(6 N_act) below it: N_act counts parameters that no token passes through.
 LEAST_ACTIVE = 0.6
 
+#: How far N_act/N may be from a sparsity in equal compute.
+SHARE_TOLERANCE = 0.05
+
 #: Ratios with a name; anything else is grouped by its size.
 NAMED: dict[str, float] = {
     "1": 1.0,
@@ -89,9 +92,7 @@ def _meaning(groups: Mapping[str, NDArray[np.bool_]]) -> str:
     label = next(label for label in groups if label != "1")
     there = "there " if len(groups) > 1 else ""
     if label == "1/3":
-        return (
-            f"1/3 means that C is forward-only {there}while F is training FLOPs; multiply it by 3 or leave it out"
-        )
+        return f"1/3 means that C is forward-only {there}while F is training FLOPs; multiply it by 3 or leave it out"
     if label == "3":
         remedy = "multiply it by 3 there" if there else "add --flops forward"
         return f"3 means that F is forward-only {there}while C is training FLOPs; {remedy}"
@@ -116,9 +117,7 @@ def _flops_of(columns: Mapping[str, NDArray[Any]]) -> tuple[Floats, str] | None:
     return None
 
 
-def _per_parameter(
-    columns: Mapping[str, NDArray[Any]], names: Mapping[str, str], source: str
-) -> list[str]:
+def _per_parameter(columns: Mapping[str, NDArray[Any]], names: Mapping[str, str], source: str) -> list[str]:
     """Refuse F that follows a named convention of 6 N exactly, but another one, or several."""
     size, flops = _size(columns), _flops_of(columns)
     if size is None or flops is None:
@@ -151,10 +150,11 @@ def _share_for_sparsity(
     if not {"S", "N", "N_act"} <= set(columns):
         return []
     share = _ratio(columns["N_act"], columns["N"])
+    # embeddings and routers are counted in one of them only, so shares agree roughly; near one half nothing is told
     told = ~np.isnan(share) & (columns["S"] > 0) & (np.abs(2 * share - 1) > 0.2)
-    # embeddings and routers are counted in one of them only, so the shares agree roughly
-    is_share = told & (np.abs(columns["S"] - share) < 0.5 * np.abs(columns["S"] - (1 - share)))
-    if not told.any() or is_share.sum() < 0.5 * told.sum():
+    off_share, off_sparsity = np.abs(columns["S"] - share), np.abs(columns["S"] - (1 - share))
+    is_share = told & (off_share < SHARE_TOLERANCE) & (off_share < 0.25 * off_sparsity)
+    if not told.any() or is_share.sum() < 0.9 * told.sum():
         return []
     return [
         f"{source}: column {names.get('S', 'S')}, {first_rows(is_share)} close to N_act/N: an active share, while S is "
@@ -183,9 +183,7 @@ def apply_forward(columns: dict[str, NDArray[Any]], source: str) -> list[Note]:
             changed = ["F"]
     for name in changed:
         columns[name] = TRAINING_PER_FORWARD * columns[name]
-    message = (
-        f"{source}: {' and '.join(changed)} taken as 3 times the column, which is forward-only (--flops forward)"
-    )
+    message = f"{source}: {' and '.join(changed)} taken as 3 times the column, which is forward-only (--flops forward)"
     return [info("derived_flops", message, len(columns["loss"]))]
 
 
@@ -210,19 +208,24 @@ def convention_notes(columns: Mapping[str, NDArray[Any]], source: str) -> list[N
     low = sparse & (ratio < LEAST_ACTIVE)
     if low.any():
         message = (
-            f"{source}: columns F, {size}: F/(6*{size}) is {ratio[low].min():.3g} to {ratio[low].max():.3g} on "
+            f"{source}: columns F, {size}: F/(6*{size}) is {_range(ratio[low])} on "
             f"{first_rows(low)}: does {size} count all experts? Name the active parameters with --map N_act=COLUMN"
         )
         notes.append(warning("active_parameters", message, int(low.sum())))
     off = ~low & ((ratio < DENSE_RANGE[0]) | (ratio > DENSE_RANGE[1]))
     if off.any():
         message = (
-            f"{source}: columns F, {size}: F/(6*{size}) is {ratio[off].min():.3g} to {ratio[off].max():.3g} on "
+            f"{source}: columns F, {size}: F/(6*{size}) is {_range(ratio[off])} on "
             f"{first_rows(off)} (usual: {DENSE_RANGE[0]:g} to {DENSE_RANGE[1]:g}); "
             f"check that F is training FLOPs and which parameters {size} counts"
         )
         notes.append(warning("flops_convention", message, int(off.sum())))
     return notes
+
+
+def _range(values: Floats) -> str:
+    low, high = f"{values.min():.3g}", f"{values.max():.3g}"
+    return low if low == high else f"{low} to {high}"
 
 
 def _sparse(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:

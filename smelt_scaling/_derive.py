@@ -65,7 +65,10 @@ def complete(columns: dict[str, NDArray[Any]], source: str, flops: str | None) -
             else ""
         )
         derive(
-            "F", "derived_flops", FLOPS_PER_PARAM * columns[parameters], f"F taken as 6 {parameters}{also}"
+            "F",
+            "derived_flops",
+            FLOPS_PER_PARAM * columns[parameters],
+            f"F taken as 6 {parameters}{also}; FLOPs of attention and the output layer are not in it",
         )
     elif "F" not in columns and {"C", "D"} <= set(columns):
         derive("F", "derived_flops", columns["C"] / columns["D"], "F computed as C/D")

@@ -96,9 +96,7 @@ def _converted_twice(
     ]
 
 
-def _more_unique(
-    columns: Mapping[str, NDArray[Any]], names: Mapping[str, str], source: str
-) -> list[str]:
+def _more_unique(columns: Mapping[str, NDArray[Any]], names: Mapping[str, str], source: str) -> list[str]:
     if not {"unique_tokens", "D"} <= set(columns):
         return []
     # data written in two places may differ in the last digits
@@ -112,9 +110,7 @@ def _more_unique(
     ]
 
 
-def plausible_notes(
-    columns: Mapping[str, NDArray[Any]], source: str, units: Mapping[str, str]
-) -> list[Note]:
+def plausible_notes(columns: Mapping[str, NDArray[Any]], source: str, units: Mapping[str, str]) -> list[Note]:
     """Note sizes that are possible but deserve a look."""
     notes: list[Note] = []
     median = float(np.median(columns["loss"]))

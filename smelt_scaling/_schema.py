@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["COLUMNS", "UNITS", "Column", "check_values", "first_rows"]
+__all__ = ["COLUMNS", "UNITS", "Column", "check_values", "counted", "first_rows"]
 
 Floats = NDArray[np.float64]
 Converter = Callable[[Floats], Floats]
@@ -72,12 +72,16 @@ COLUMNS: dict[str, Column] = {
     "cell": _text("experimental unit: one (scale, sparsity) design point", True),
     "trunk": _text("stable run that several decay branches share", True),
     "run": _text("training run", True),
-    "F": _number("FLOPs/token", "> 0", "training FLOPs per token", complete=True, least=1e4, guess="G", most=1e16),
+    "F": _number(
+        "FLOPs/token", "> 0", "training FLOPs per token", complete=True, least=1e4, guess="G", most=1e16
+    ),
     "S": _number("fraction", "in [0, 1)", "compute-equivalent sparsity", complete=True),
     "D": _number("tokens", "> 0", "training tokens", complete=True, least=1e5, guess="B", most=1e17),
     "loss": _number("nats/token", "> 0", "validation loss", complete=True),
     "N": _number("parameters", "> 0", "parameters", complete=True, least=100.0, guess="B", most=1e16),
-    "N_act": _number("parameters", "> 0", "active parameters", complete=True, least=100.0, guess="B", most=1e16),
+    "N_act": _number(
+        "parameters", "> 0", "active parameters", complete=True, least=100.0, guess="B", most=1e16
+    ),
     "C": _number("FLOPs", "> 0", "training FLOPs", complete=True, least=1e9, guess="E", most=1e32),
     "weight": _number("", ">= 0", "weight of the endpoint in the fit", complete=True),
     "loss_se": _number("nats/token", ">= 0", "standard error of the loss"),
@@ -158,6 +162,17 @@ def first_rows(bad: NDArray[np.bool_]) -> str:
     return f"{count} row{'s' if count > 1 else ''} (first: {int(bad.argmax()) + 1})"
 
 
+def counted(count: int, noun: str) -> str:
+    """Write a count with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "run"), counted(2, "run")
+    ('1 run', '2 runs')
+    """
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
 def check_values(
     columns: Mapping[str, NDArray[Any]],
     names: Mapping[str, str],
@@ -226,7 +241,8 @@ def _sparsity_problems(values: Floats) -> list[tuple[NDArray[np.bool_], str]]:
     fractions = (values > 0) & (values < 1)
     advice = "add --unit S=percent"
     if percent.any() and fractions.any():
-        advice = f"but {first_rows(fractions)} in (0, 1): percent beside fractions; write all in one unit"
+        beside = f"but {first_rows(fractions)} in (0, 1): percent beside fractions"
+        advice = f"{beside}; write all in percent, then --unit S=percent"
     return [
         (percent, f"in (1, 100]: {rule}; {advice}"),
         (values == 1, f"equal to 1: {rule}; a model without active parameters has no loss, correct them"),

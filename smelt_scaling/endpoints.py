@@ -14,17 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from smelt_scaling._canonical import as_columns, canonical_order, column_digest, frozen
-from smelt_scaling._columns import check_options, read_columns
-from smelt_scaling._derive import TIER_GAP, complete, remarks, sparsity_tiers
-from smelt_scaling._schema import (
-    COLUMNS,
-    LOWEST_SPARSITY,
-    UNITS,
-    Column,
-    check_plausible,
-    check_products,
-    check_values,
-)
+from smelt_scaling._derive import TIER_GAP, sparsity_tiers
+from smelt_scaling._intake import read_frame
+from smelt_scaling._schema import COLUMNS, LOWEST_SPARSITY, UNITS, Column, check_values
+from smelt_scaling._together import measured_on, problems_together
 from smelt_scaling.errors import DataError, Note, UsageError, merge_notes
 
 if TYPE_CHECKING:
@@ -98,7 +91,9 @@ class Endpoints:
         units: Mapping[str, str] | None = None,
         flops: str | None = None,
     ) -> Endpoints:
-        """Read a table of endpoints: name, parse, convert, check and complete its columns.
+        """Read a table of endpoints: name, parse, convert, check, screen and complete its columns.
+
+        Rows without a finite loss, of unfinished runs, not annealed or repeated are left out, each with a note.
 
         Parameters
         ----------
@@ -110,8 +105,9 @@ class Endpoints:
             Schema name to column of the frame, e.g. ``{"loss": "val/ce"}``.
         units : mapping of str to str, optional
             Units that are not the schema's (see `UNITS`), e.g. ``{"D": "B", "S": "percent", "loss": "ppl"}``.
-        flops : {"6N"}, optional
-            Take six training FLOPs per token and (active) parameter as F; replaces an F column.
+        flops : {"6N", "forward"}, optional
+            "6N" takes six training FLOPs per token and (active) parameter as F, in place of an F column;
+            "forward" takes three times F (and a C that goes with it), which is forward-only.
 
         Returns
         -------
@@ -133,29 +129,7 @@ class Endpoints:
         >>> runs["S"].tolist(), runs["D"].tolist(), round(float(runs["loss"][0]), 4)
         ([0.946], [20500000000.0], 2.4849)
         """
-        import pandas as pd
-
-        mapping, units = dict(mapping or {}), dict(units or {})
-        check_options(mapping, units)
-        if flops not in (None, "6N"):
-            raise UsageError(f"flops={flops!r} is unknown: use 6N, or leave it out")
-        frame = frame if isinstance(frame, pd.DataFrame) else pd.DataFrame(dict(frame))
-        if not len(frame):
-            raise DataError(f"{source}: no rows: an endpoint table needs at least one; check the file")
-        table = read_columns(frame, source, mapping, units)
-        columns, notes = table.columns, table.notes
-        # A column that was not understood is reported once, not by every rule it then breaks.
-        understood = {name: values for name, values in columns.items() if name not in table.unreadable}
-        problems = [
-            *table.problems,
-            *check_values(understood, table.names, source),
-            *check_plausible(understood, table.names, source, {*units, *table.questioned}),
-            *check_products(understood, table.names, source),
-        ]
-        if problems:
-            raise DataError("\n".join(problems))
-        notes += complete(columns, source, flops)
-        notes += remarks(columns, source)
+        columns, notes = read_frame(frame, source, dict(mapping or {}), dict(units or {}), flops)
         return cls(columns=columns, source=source, notes=merge_notes(notes))
 
     def to_frame(self) -> pd.DataFrame:
@@ -241,6 +215,27 @@ class Endpoints:
     def digest(self) -> str:
         """sha256 over names, kinds and values of the columns; independent of row order, file, platform."""
         return column_digest(self.columns)
+
+    @property
+    def measured_on(self) -> dict[str, tuple[str, ...]]:
+        """Tokenizers, evaluation sets and domains that the rows name."""
+        return measured_on(self.columns)
+
+    def one_law_problems(self) -> list[str]:
+        """Return one line per reason why some architecture's rows are no endpoints of one law."""
+        return problems_together(self.columns, self.source)
+
+    def require_one_law(self) -> None:
+        """Refuse rows that no single law can describe.
+
+        Raises
+        ------
+        DataError
+            If an architecture has losses of several tokenizers, evaluation sets or domains, the same runs
+            under several sources, or curves in place of endpoints.
+        """
+        if problems := self.one_law_problems():
+            raise DataError("\n".join(problems))
 
     # ------------------------------------------------------------------ subsets
 
@@ -383,10 +378,15 @@ def default_sparsities(endpoints: Endpoints) -> Floats:
     """
     if "S" not in endpoints:
         return np.empty(0)
-    by_cell: dict[int, dict[tuple[str, str], list[float]]] = {}
-    keys = zip(endpoints.tiers, endpoints.arch, endpoints.cells()[0], endpoints.S, strict=True)
-    for tier, arch, label, sparsity in keys:
-        by_cell.setdefault(int(tier), {}).setdefault((str(arch), str(label)), []).append(float(sparsity))
-    return np.array(
-        [np.median([np.median(rows) for rows in by_cell[tier].values()]) for tier in sorted(by_cell)]
-    )
+    labels = endpoints.cells()[0].tolist()
+    place = {label: number for number, label in enumerate(dict.fromkeys(labels))}
+    cell = np.fromiter(map(place.__getitem__, labels), dtype=np.intp, count=len(labels))
+    arch = np.searchsorted(np.array(endpoints.archs), endpoints.arch)
+    group = (endpoints.tiers * len(endpoints.archs) + arch) * len(place) + cell
+    order = np.lexsort((endpoints.S, group))
+    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+    count = np.diff(starts, append=len(order))
+    S = endpoints.S[order]
+    medians = (S[starts + (count - 1) // 2] + S[starts + count // 2]) / 2
+    tiers = endpoints.tiers[order][starts]
+    return np.array([np.median(medians[tiers == tier]) for tier in np.unique(tiers)])

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Literal
 
 __all__ = [
+    "WIDTH",
+    "fold",
     "format_interval",
     "format_multiplier",
     "format_number",
@@ -18,8 +21,16 @@ __all__ = [
 ABSENT = "n/a"
 #: Printed where no finite compute reaches the loss asked for; never "100 %".
 UNREACHABLE = "unreachable"
+#: No end of an interval is written with more decimals of a percentage than this.
+FINEST = 4
+
+#: Columns of the terminal that every table and summary fits.
+WIDTH = 80
 
 _SUFFIXES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K"))
+
+#: Where a name may be broken.
+_SEPARATED = re.compile(r"\S*?[-_/.:,+](?=\S)|\S+?(?=\s|$)|\s+")
 
 
 def _special(x: float | None) -> str | None:
@@ -173,7 +184,8 @@ def format_interval(
     kind : {"percent", "number", "quantity", "multiplier"}
         How each end is written; fractions for "percent".
     digits : int, optional
-        Decimals of a percentage (0) or multiplier (2), significant digits of a number (4) or quantity (3).
+        Decimals of a percentage (1) or multiplier (2), significant digits of a number (4) or quantity (3). An end
+        of a percentage that would round to zero keeps as many more as its sign takes.
     lo_unreachable, hi_unreachable : bool
         The flags that stand beside a null end in a result.
 
@@ -190,7 +202,9 @@ def format_interval(
     Examples
     --------
     >>> format_interval(0.081, 0.279), format_interval(0.081, None, hi_unreachable=True)
-    ('[8 %, 28 %]', '[8 %, unreachable]')
+    ('[8.1 %, 27.9 %]', '[8.1 %, unreachable]')
+    >>> format_interval(-0.004, 0.096), format_interval(-0.0003, 0.096)
+    ('[-0.4 %, 9.6 %]', '[-0.03 %, 9.6 %]')
     >>> format_interval(1.09, float("inf"), "multiplier"), format_interval(1.769, 1.871, "number")
     ('[×1.09, unreachable]', '[1.769, 1.871]')
     """
@@ -200,11 +214,19 @@ def format_interval(
     return f"[{ends[0]}, {ends[1]}]"
 
 
+def _percent_end(x: float | None, decimals: int) -> str:
+    """Write an end with its sign: whether an interval holds zero is what people look for."""
+    if x is not None and math.isfinite(x):
+        while x != 0 and decimals < FINEST and float(_fixed(100 * x, decimals)) == 0:
+            decimals += 1
+    return format_percent(x, decimals)
+
+
 def _end(x: float | None, kind: str, digits: int | None, unreachable: bool) -> str:
     if unreachable or (x is not None and x == math.inf):
         return UNREACHABLE
     if kind == "percent":
-        return format_percent(x, 0 if digits is None else digits)
+        return _percent_end(x, 1 if digits is None else digits)
     if kind == "multiplier":
         return format_multiplier(x, 2 if digits is None else digits)
     if kind == "quantity":
@@ -212,3 +234,33 @@ def _end(x: float | None, kind: str, digits: int | None, unreachable: bool) -> s
     if kind == "number":
         return format_number(x, 4 if digits is None else digits)
     raise ValueError(f"unknown kind of interval {kind!r}: use percent, number, quantity or multiplier")
+
+
+def fold(text: str, width: int = WIDTH, *, first: str = "", indent: str = "") -> list[str]:
+    """Wrap text at blanks; a word longer than a line at its separators, and one without any is shortened with "…".
+
+    Examples
+    --------
+    >>> fold("a looped-mixture-of-experts model", 16)
+    ['a looped-', 'mixture-of-', 'experts model']
+    >>> fold("incomprehensibilities", 12)
+    ['incomprehen…']
+    """
+    room = width - max(len(first), len(indent))  # of the narrower line, where words are cut
+    pieces: list[str] = []
+    for word in re.findall(r"\S+|\s+", text.strip()):
+        if word.isspace():
+            pieces.append(" ")
+        elif len(word) <= room:
+            pieces.append(word)
+        else:
+            pieces += [p if len(p) <= room else f"{p[: room - 1]}…" for p in _SEPARATED.findall(word)]
+    lines: list[str] = []
+    line = ""
+    for piece in pieces:
+        if len(line) + len(piece.rstrip()) > width - len(indent if lines else first):
+            lines.append(line.rstrip())
+            line = ""
+        line = line + piece if line else piece.lstrip()
+    lines += [line.rstrip()] if line.strip() else []
+    return [(indent if i else first) + line for i, line in enumerate(lines)]

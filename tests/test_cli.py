@@ -318,7 +318,7 @@ def test_check_says_what_cannot_be_identified(cli: Any, empty: Path) -> None:
 
 
 def test_bad_data_exits_3_with_one_line_per_problem(cli: Any, empty: Path) -> None:
-    (empty / "runs.csv").write_text("arch,F,S,D,loss\na,1e9,94.6,2e10,2.5\na,1e9,0.5,-1,2.5\n")
+    (empty / "runs.csv").write_text("arch,F,S,D,loss\na,1e9,94.6,2e10,2.5\na,1e9,90,-1,2.5\n")
     for command in (["check"], ["fit"]):
         result = cli(*command, "runs.csv")
         assert (result.code, result.out) == (3, "")
@@ -666,7 +666,180 @@ def test_a_study_older_than_its_input_says_so(
     assert f"smelt-scaling fit {empty / 'runs.csv'} -o ../reports/study" in said
     monkeypatch.chdir(empty)
     (empty / "runs.csv").unlink()  # nothing to compare with
-    assert "stale_study" not in cli("ce-gain", "-b", "1e21").err
+    result = cli("ce-gain", "-b", "1e21")
+    assert "stale_study" not in result.err
+    assert "note [input_missing] runs.csv: no longer there" in result.said
+    assert "cannot be checked" in result.said
+
+
+@pytest.mark.usefixtures("here")
+def test_a_percentage_is_a_point_too(cli: Any) -> None:
+    same = [
+        cli("predict", "--at", f"F=1e10,D=100B,S={typed}", "--format", "json").json()["rows"]
+        for typed in ("90%", "0.9", "90 %")
+    ]
+    assert same[0] == same[1] == same[2]
+
+
+@pytest.mark.usefixtures("here")
+def test_where_a_saving_turns_is_marked_outside_the_runs(cli: Any) -> None:
+    said = " ".join(cli("ce-gain", "-b", "1e21", "--published", "smelt").out.split())
+    assert "the runs cover C from 1.3e19 to 2.2e21" in said
+    # outside 1.3e19 to 2.2e21: all three peaks and the far crossings, and one of the near ones
+    assert "0.846 8.19e22 † 25.3 % 1.09e19 †, 1.82e25 †" in said
+    assert "0.947 5.49e22 † 22.2 % 1.69e19, 8.83e24 †" in said
+    window = [row["C_lo"] for row in cli("check", "runs.parquet", "--format", "json").json()["rows"]]
+    assert f"the runs cover C from {max(window):.2e}".replace("e+", "e") in " ".join(
+        cli("ce-gain", "-b", "1e21").out.split()
+    )
+    pair = ["--published", "chinchilla", "--target", "epoch", "--reference", "rounded"]
+    unknown = " ".join(cli("ce-gain", *pair, "-b", "1e21").out.split())
+    assert "which budgets the runs cover is not known" in unknown
+    record = cli("ce-gain", "-b", "1e21", "--format", "json").json()
+    assert "window" not in record
+
+
+def test_an_absurd_budget_is_called_one(cli: Any) -> None:
+    argv = ["ce-gain", "--published", "smelt", "--sparsity", "0.947", "--format", "json"]
+    notes = {note["code"]: note for note in cli(*argv, "-b", "1e21,2.3e24,1e30").json()["notes"]}
+    # the paper's runs end at 2.2e21: 2.3e24 is 1045 times that, 1e30 is 4.55e8 times
+    assert notes["far_extrapolated"]["count"] == 2
+    assert notes["far_extrapolated"]["severity"] == "warning"
+    assert "over 1000x outside" in notes["far_extrapolated"]["message"]
+    near = cli(*argv, "-b", "1e23").json()["notes"]
+    assert "far_extrapolated" not in {note["code"] for note in near}
+    low = cli("allocate", "--published", "smelt", "-b", "1e12", "--format", "json").json()["notes"]
+    assert "far_extrapolated" in {note["code"] for note in low}
+
+
+def test_a_folder_that_is_no_study_gets_a_name_that_works(cli: Any, folder: Path, empty: Path) -> None:
+    (empty / "full").mkdir()
+    (empty / "full" / "thesis.tex").write_text("x")
+    (empty / "full" / "study").mkdir()
+    result = cli("ce-gain", "--study", "full")
+    assert result.code == 3
+    assert result.err.endswith("smelt-scaling fit runs.parquet -o full/study-2\n")
+    assert cli("fit", str(folder / "runs.parquet"), "--bootstrap", "0", "-o", "full/study-2").code == 0
+    (empty / "vacant").mkdir()
+    assert cli("ce-gain", "--study", "vacant").err.endswith("-o vacant\n")
+    assert "is a file" in cli("ce-gain", "--study", "full/thesis.tex").err
+
+
+def test_fit_says_what_it_replaces_and_replaces_nothing_of_others(
+    cli: Any, folder: Path, empty: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    argv = ["fit", str(folder / "runs.parquet"), "--bootstrap", "0", "-o", "s"]
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    assert cli(*argv).err == ""
+    assert cli(*argv).err == "replaced the study of 1970-01-02T00:00:00+00:00 in s\n"
+    before = {path.name: path.read_bytes() for path in (empty / "s").iterdir()}
+    for text in (
+        '{"title": "a study of mine"}',
+        "[]",
+        "not json",
+        '{"command": "fit", "schema_version": "x"}',
+    ):
+        (empty / "s" / "study.json").write_text(text)
+        result = cli(*argv)
+        assert (result.code, result.out) == (3, "")
+        assert "s/study.json: was not written by smelt-scaling, so it is not replaced" in result.err
+        assert (empty / "s" / "study.json").read_text() == text
+    assert (empty / "s" / "draws.parquet").read_bytes() == before["draws.parquet"]
+
+
+@pytest.mark.parametrize("name", ["runs.csv", "runs.jsonl", "RUNS.PARQUET"])
+@pytest.mark.usefixtures("empty")
+def test_the_example_is_written_as_its_name_says(cli: Any, name: str) -> None:
+    assert cli("example", "-o", name).code == 0
+    assert read_endpoints(name).digest == example_endpoints().digest
+
+
+@pytest.mark.usefixtures("empty")
+def test_the_example_refuses_a_name_that_says_nothing(cli: Any) -> None:
+    for name in ("runs.xlsx", "runs"):
+        result = cli("example", "-o", name)
+        assert result.code == 2
+        assert "end it in .parquet, .csv, .jsonl" in result.err
+        assert not Path(name).exists()
+
+
+def test_flags_take_no_value_and_every_paper_is_named(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from smelt_scaling.papers import PAPERS
+
+    monkeypatch.setenv("COLUMNS", "200")
+    for command in (["example"], ["ce-gain"], []):
+        lines = cli(*command, "--help").out.splitlines()
+        assert not [line for line in lines if "bool" in line.lower() and "--help" not in line]
+    text = " ".join(cli("ce-gain", "--help").out.split())
+    assert all(name in text.partition("--published PAPER")[2][:120] for name in PAPERS)
+
+
+def test_check_says_that_sparsity_is_absent(cli: Any, empty: Path) -> None:
+    example_endpoints().to_frame().drop(columns="S").to_csv("dense.csv", index=False)
+    assert "note [sparsity_absent]" in cli("check", "dense.csv").said
+    assert "sparsity_absent" not in cli("check", "dense.csv", "--law", "additive").said
+
+
+def run_next(cli: Any, out: str) -> Result:
+    """Run the command that a fit ends with."""
+    last = out.splitlines()[-1]
+    result: Result = cli(*shlex.split(last.removeprefix("next: smelt-scaling ")))
+    return result
+
+
+@pytest.mark.usefixtures("empty")
+def test_after_a_refused_bootstrap_the_next_command_has_an_interval(cli: Any) -> None:
+    frame = example_endpoints().to_frame()
+    kept = sorted(frame["cell"].unique())[:5]
+    frame[frame["cell"].isin(kept)].to_csv("few.csv", index=False)
+    result = cli("fit", "few.csv", "--bootstrap", "100")
+    assert result.code == 0
+    assert re.fullmatch(
+        r"next: smelt-scaling ce-gain --budget \S+ --study reports/study --interval jackknife-t",
+        result.out.splitlines()[-1],
+    )
+    answer = run_next(cli, result.out)
+    assert answer.code == 0
+    assert "jackknife-t intervals" in answer.out
+
+
+def test_the_next_command_never_fails_at_once(cli: Any, empty: Path) -> None:
+    frame = example_endpoints().to_frame()
+    frame.to_csv("runs.csv", index=False)
+    # one horizon: the amplitude of D is not identified, so nothing can be said but what the design lacks
+    frame[frame["D"] == frame["D"].max()].to_csv("once.csv", index=False)
+    cases = {
+        ("runs.csv", "E + A*F**-a"): ("no gain: ", "predict --at F="),  # no D, no optimum
+        ("runs.csv", "power-c"): ("", "ce-gain --budget 1e21"),
+        ("once.csv", "sparse-additive"): ("nothing can be asked of this study: ", "check once.csv"),
+        ("once.csv", "E + A*(1-S)**b*F**-a"): ("no gain: ", "predict --at S="),
+    }
+    for (name, law), (why, asked) in cases.items():
+        result = cli("fit", name, "--bootstrap", "0", "--law", law, "-o", "s")
+        assert result.code == 0, result.err
+        after = result.out.partition("study saved in s\n")[2]
+        assert after.startswith(why or "next: ")
+        assert f"next: smelt-scaling {asked}" in after
+        assert max(map(len, after.splitlines()[:-1]), default=0) <= 80
+        assert run_next(cli, result.out).code == 0
+
+
+@pytest.mark.parametrize("command", ["ce-gain --published smelt 2>&1", "--help", "ce-gain --help 2>&1"])
+def test_a_reader_that_goes_away_is_141(command: str) -> None:
+    root = str(Path(__file__).resolve().parent.parent)
+    script = f"{shlex.quote(sys.executable)} -m smelt_scaling {command} | true; exit ${{PIPESTATUS[0]}}"
+    # wait for the reader to be gone before anything is written
+    script = script.replace(
+        " -m ",
+        " -c 'import sys, time, runpy; time.sleep(0.3); "
+        'runpy.run_module("smelt_scaling", run_name="__main__", alter_sys=True)\' ',
+        1,
+    )
+    script = script.replace("smelt_scaling ce-gain", "ce-gain").replace("smelt_scaling --help", "--help")
+    done = subprocess.run(
+        ["bash", "-c", script], env={**os.environ, "PYTHONPATH": root}, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 # ------------------------------------------------------------------ usage
@@ -681,10 +854,15 @@ def test_a_study_older_than_its_input_says_so(
         (["ce-gain", "-b", "1e21,many"], "--budget many"),
         (["ce-gain", "-b", "1e21", "--sparsity", "x"], "--sparsity x: not a number"),
         (["ce-gain", "-b", "1e21", "--sparsity", "95"], "a fraction in [0, 1)"),
+        (["ce-gain", "-b", "1e21", "--sparsity", "94.5"], "is written 0.945 or 94.5%"),
+        (["ce-gain", "-b", "1e21", "--sparsity", "1"], "--sparsity 1: a fraction in [0, 1) is needed"),
         (["ce-gain", "-b", "1e21", "--level", "95"], "level 95.0: must lie between 0 and 1"),
         (["ce-gain", "-b", "1e21", "--target", "nobody"], "choose from baseline, smelt"),
         (["ce-gain", "--study", "x"], "name one of them"),
         (["predict", "--at", "F=1e9"], "D is missing"),
+        (["predict", "--at", "F=1e9,D=1e9"], "S is missing, add S=0 for a dense model"),
+        (["predict", "--at", "f=1e9,D=1e9,S=0"], "needs S, F, D; f is written F"),
+        (["predict", "--at", "F=1e9,D=1e9,S=0,Q=1"], "Q is not in the law"),
         (["predict", "--at", "F=1e9,D=1e9,S=0", "--at", "F=1e9"], "every point names the same columns"),
         (["predict", "--at", "F"], "write NAME=VALUE"),
         (["predict", "--at", "F=big,D=1,S=0"], "big is not a number"),
@@ -795,14 +973,20 @@ def test_an_interrupt_is_130(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(papers, "load_paper", interrupted)
-    assert cli("ce-gain", "--published", "smelt").code == 130
+    result = cli("ce-gain", "--published", "smelt")
+    assert (result.code, result.out) == (130, "")
+    assert result.err == "interrupted, nothing saved\n"
 
 
-def test_a_terminal_without_unicode_gets_escapes(tmp_path: Path) -> None:
+def test_a_terminal_without_unicode_gets_plain_signs(tmp_path: Path) -> None:
     argv = ["-m", "smelt_scaling", "ce-gain", "--published", "smelt", "-b", "1e22"]
     done = python(*argv, cwd=tmp_path, PYTHONIOENCODING="ascii")
     assert done.returncode == 0, done.stderr.decode()
-    assert rb"\u2020 out_C \xd74.5 (smelt)" in done.stdout
+    assert b"+ out_C x4.5 (smelt)" in done.stdout
+    assert b"\\" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    shown = python("-m", "smelt_scaling", "fit", "--help", cwd=tmp_path, PYTHONIOENCODING="ascii")
+    assert b"\\u" not in shown.stdout
 
 
 def test_paper_is_needed_for_published_surfaces(cli: Any) -> None:
@@ -822,7 +1006,7 @@ def test_a_paper_without_a_window_needs_budgets(cli: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("law", "question"), [("additive", "allocate --budget 1e19"), ("power-c", "predict --at C=1e19")]
+    ("law", "question"), [("additive", "allocate --budget 1e19"), ("power-c", "predict --at C=1.6e19")]
 )
 def test_the_next_command_of_one_architecture_runs(cli: Any, empty: Path, law: str, question: str) -> None:
     rows = "\n".join(f"a,{n}e9,{d}e9,{1.5 + n**-0.3 + d**-0.4}" for n in (2, 3, 4) for d in (8, 5, 4, 6))
@@ -830,6 +1014,6 @@ def test_the_next_command_of_one_architecture_runs(cli: Any, empty: Path, law: s
     result = cli("fit", "runs.csv", "--bootstrap", "0", "--law", law)
     assert result.code == 0, result.err
     last = result.out.splitlines()[-1]
-    # the runs cover 8e18 to 3.2e19 FLOPs, so 1e19 lies within
+    # the runs cover 8e18 to 3.2e19 FLOPs: 1e19 lies within, 1.6e19 in the middle
     assert last == f"next: smelt-scaling {question} --study reports/study"
     assert cli(*last.removeprefix("next: smelt-scaling ").split()).code == 0

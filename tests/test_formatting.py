@@ -83,13 +83,17 @@ def test_multiplier_and_thousands() -> None:
 @pytest.mark.parametrize(
     ("lo", "hi", "options", "text"),
     [
-        (0.08, 0.28, {}, "[8 %, 28 %]"),
+        (0.08, 0.28, {}, "[8.0 %, 28.0 %]"),
+        (-0.004, 0.096, {}, "[-0.4 %, 9.6 %]"),  # an end below zero never prints as zero
+        (-0.0004, 0.00003, {}, "[-0.04 %, 0.003 %]"),
+        (-1e-9, 0.0, {}, "[0.0000 %, 0.0 %]"),
+        (0.08, 0.28, {"digits": 0}, "[8 %, 28 %]"),
         (-0.031, 0.28, {"digits": 1}, "[-3.1 %, 28.0 %]"),
-        (0.08, None, {"hi_unreachable": True}, "[8 %, unreachable]"),
+        (0.08, None, {"hi_unreachable": True}, "[8.0 %, unreachable]"),
         (1.09, math.inf, {"kind": "multiplier"}, "[×1.09, unreachable]"),
         (None, None, {"lo_unreachable": True, "hi_unreachable": True}, "unreachable"),
         (None, None, {}, "n/a"),
-        (0.08, None, {}, "[8 %, n/a]"),
+        (0.08, None, {}, "[8.0 %, n/a]"),
         (1.769, 1.871, {"kind": "number"}, "[1.769, 1.871]"),
         (1e21, 2.156e21, {"kind": "quantity"}, "[1.0e21, 2.16e21]"),
     ],

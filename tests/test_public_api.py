@@ -43,6 +43,7 @@ PUBLIC = [
     "predict",
     "read_endpoints",
     "reproduce",
+    "show_table",
     "simulate",
     "sparsity_tiers",
 ]

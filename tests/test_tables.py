@@ -15,9 +15,9 @@ import pandas as pd
 import pytest
 
 from smelt_scaling.analyses import ce_gain
-from smelt_scaling.errors import UsageError, warning
+from smelt_scaling.errors import UsageError, info, warning
 from smelt_scaling.papers import load_paper
-from smelt_scaling.reporting import FORMATS, render_frame, render_study
+from smelt_scaling.reporting import FORMATS, render_frame, render_study, show_table
 from smelt_scaling.reporting.columns import Column, support_text
 from smelt_scaling.reporting.latex import escape_latex
 from smelt_scaling.reporting.raw import plain_rows, to_csv, write_parquet
@@ -112,8 +112,8 @@ def test_people_read_what_is_compared_and_what_the_interval_holds(frame: pd.Data
 
 def test_an_interval_stands_beside_its_value_as_people_print_it(frame: pd.DataFrame) -> None:
     text = render_frame("ce-gain", frame)
-    assert "18.0 % [8 %, 28 %]" in text
-    assert "18.0 % [8 %, unreachable]" in text
+    assert "18.0 % [8.1 %, 27.9 %]" in text
+    assert "18.0 % [8.1 %, unreachable]" in text
     lost = next(line for line in text.splitlines() if line.startswith("1.0e25"))
     assert lost.split() == ["1.0e25", "0.950", "unreachable", "unreachable", "unreachable", "1.743"]
     assert "    † out_F ×1.01 (base), out_C ×4.5 (ours)" in text.splitlines()
@@ -125,7 +125,7 @@ def test_no_interval_is_claimed_where_there_is_none() -> None:
     text = render_frame("ce-gain", table)
     assert "Point estimates, no intervals" in text
     assert "[" not in text
-    assert "†" not in text
+    assert "†" not in text.partition("Where the saving peaks")[0]
 
 
 @pytest.mark.parametrize("form", ["table", "md", "csv", "latex"])
@@ -177,7 +177,10 @@ def test_latex_sets_names_and_numbers() -> None:
     row = gain_row(target="ours_50%", reference="a&b", support=OUTSIDE, extrapolated=True)
     text = render_frame("ce-gain", gain_frame(row), "latex")
     assert r"\caption{Compute saved by ours\_50\% relative to a\&b at equal loss." in text
-    assert r"$1.0 \times 10^{21}$ $^\dagger$ & 0.950 & 18.0\,\% [8\,\%, 28\,\%] & $\times$1.22" in text
+    cells = r"$1.0 \times 10^{21}$ $^\dagger$ & $0.950$ & $18.0\,\%$ [$8.1\,\%$, $27.9\,\%$] & $\times 1.22$"
+    assert cells in text
+    # as wide as the text of a page, and no wider: where a row leaves the runs stands below it
+    assert r"\multicolumn{6}{l}{\quad\footnotesize $^\dagger$ out\_F $\times$1.01 (base), out" in text
     assert text.count(r"\begin{table}") == text.count(r"\end{table}") == 2
     for rule in ("toprule", "midrule", "bottomrule"):
         assert text.count(f"\\{rule}") == 2
@@ -197,7 +200,8 @@ def test_csv_carries_full_precision_and_defuses_formulas() -> None:
     assert [row["arch"] for row in found] == ["'=HYPERLINK(1)", "'-x", "'@x", "'+x, y"]
     assert [float(row["gain"]) for row in found[:2]] == [0.1 + 0.2, -0.25]
     assert (found[0]["hi"], found[0]["ok"]) == ("", "true")
-    assert found[0]["support"] == "out_F ×1.01 (base), out_C ×4.5 (ours)"
+    assert json.loads(found[0]["support"]) == OUTSIDE
+    assert found[1]["support"] == ""
 
 
 def test_json_is_strict_and_complete(frame: pd.DataFrame) -> None:
@@ -339,4 +343,127 @@ def test_a_wide_table_wraps_its_widest_column_of_text() -> None:
     assert max(map(len, lines)) <= 80
     assert lines[2].startswith("name ")
     assert lines[3].endswith("  1.0 [0.9, 1.1]")
-    assert " ".join(line[:64].strip() for line in lines[3:]).split() == ("a name that goes on " * 8).split()
+    place = lines[2].index("value")
+    assert (
+        " ".join(line[:place].strip() for line in lines[3:]).split() == ("a name that goes on " * 8).split()
+    )
+
+
+def test_an_end_below_zero_keeps_its_sign() -> None:
+    row = gain_row(gain=0.024, gain_lo=-0.004, gain_hi=0.0961)
+    for form, expected in {"table": "2.4 % [-0.4 %, 9.6 %]", "md": "2.4 % [-0.4 %, 9.6 %]"}.items():
+        assert expected in render_frame("ce-gain", gain_frame(row), form)
+    assert r"$2.4\,\%$ [$-0.4\,\%$, $9.6\,\%$]" in render_frame("ce-gain", gain_frame(row), "latex")
+
+
+@pytest.mark.parametrize("form", ["table", "md", "latex"])
+def test_budgets_of_peaks_outside_the_runs_are_marked(form: str) -> None:
+    table = gain_frame(gain_row())
+    table.attrs["window"] = (1.3e19, 2.2e21)  # 1.1e19, 8.2e22 and 1.8e25 are outside
+    text = " ".join(render_frame("ce-gain", table, form).split())
+    if form == "latex":
+        assert r"$8.2 \times 10^{22}$ $^\dagger$ & $25.3\,\%$ & $1.1 \times 10^{19}$ $^\dagger$" in text
+        assert r"the runs cover C from $1.3 \times 10^{19}$ to $2.2 \times 10^{21}$" in text
+    else:
+        assert re.search(r"8\.2e22 † [| ]*25\.3 % [| ]*1\.1e19 †, 1\.8e25 †", text)
+        assert "the runs cover C from 1.3e19 to 2.2e21" in text
+    assert text.count("extrapolated: ") == 1
+    table.attrs["window"] = (1e19, 1e26)
+    inside = render_frame("ce-gain", table, form)
+    assert "†" not in inside
+    assert "dagger" not in inside
+    table.attrs["window"] = None
+    unknown = " ".join(render_frame("ce-gain", table, form).split())
+    assert "which budgets the runs cover is not known" in unknown
+    table.attrs["window"] = (1e22, 1e20)
+    apart = " ".join(render_frame("ce-gain", table, form).split())
+    assert "the runs of the two have no budget in common" in apart
+
+
+def test_warnings_of_a_latex_table_can_be_seen() -> None:
+    table = gain_frame(gain_row())
+    table.attrs["notes"] = [
+        warning("simulated", "144 endpoints are simulated").to_dict(),
+        info("sampling_only", "intervals hold the sampling of cells").to_dict(),
+    ]
+    body = [line for line in render_frame("ce-gain", table, "latex").splitlines() if not line.startswith("%")]
+    assert sum("144 endpoints are simulated" in line for line in body) == 1
+    assert not any("intervals hold the sampling of cells" in line for line in body)
+
+
+def test_latex_tables_have_at_most_seven_columns() -> None:
+    from smelt_scaling.analyses import allocate
+
+    text = render_frame("allocate", allocate(load_paper("smelt"), [1e21, 1e22]), "latex")
+    assert "{tabular}{lrrrrrr}" in text
+    assert "F*/6 &" not in text  # F* says it already
+    assert " D*/(F*/6) & loss" in text
+
+
+def test_show_table_is_what_the_command_line_prints() -> None:
+    from smelt_scaling import allocate, design_report, example_endpoints, predict, reproduce
+
+    paper = load_paper("smelt")
+    frames = {
+        "ce-gain": ce_gain(paper, 1e21),
+        "allocate": allocate(paper, 1e21),
+        "predict": predict(paper, {"F": 1e10, "D": 1e11, "S": 0.9}),
+        "check": design_report(example_endpoints()),
+        "reproduce": reproduce(paper),
+    }
+    for command, table in frames.items():
+        for form in FORMATS:
+            assert show_table(table, form) == render_frame(command, table, form)
+    assert show_table(frames["allocate"][["arch", "tokens_per_param"]], "csv").startswith("arch,")
+    for other in (pd.DataFrame({"gain": [1.0]}), pd.DataFrame({"x": [1.0]})):
+        with pytest.raises(UsageError, match="not the result of an analysis"):
+            show_table(other)
+
+
+def test_a_prediction_says_what_its_mark_means_and_claims_no_interval() -> None:
+    from smelt_scaling.analyses import predict
+
+    text = " ".join(
+        render_frame("predict", predict(load_paper("smelt"), {"F": 1e10, "D": 1e11, "S": 0.99})).split()
+    )
+    assert "Point estimates, no intervals" in text
+    assert "Intervals are" not in text
+    text = render_frame("predict", predict(load_paper("marin"), {"C": 1e30}))
+    if "†" in text:
+        assert "the requested point lies outside the runs" in " ".join(text.split())
+
+
+def test_folding_breaks_at_separators_and_never_within_a_word() -> None:
+    from smelt_scaling.formatting import fold
+
+    assert fold("mixture-of-experts/top-2 model", 12) == ["mixture-of-", "experts/top-", "2 model"]
+    assert fold("one two", 3) == ["one", "two"]
+    assert fold("abcdefgh-ij", 6) == ["abcde…", "ij"]
+    assert fold("a b c", 5, first="* ", indent="    ") == ["* a b", "    c"]
+    assert fold("", 5) == []
+
+
+def test_many_or_long_architectures_fit_80_columns() -> None:
+    from smelt_scaling import allocate, design_report, example_endpoints, fit, predict
+    from smelt_scaling.endpoints import Endpoints
+
+    long = "mixture-of-experts-top-2-with-shared-expert-and-a-looped-middle-v3"
+    single = "x" * 90
+    one = example_endpoints().to_frame().query("arch == 'smelt'")
+    runs = Endpoints.from_frame(pd.concat([one.assign(arch=name) for name in (long, single, "c", "d")]))
+    study = fit(runs, bootstrap=0)
+    tables = [
+        design_report(runs),
+        allocate(study, 1e21),
+        predict(study, {"F": 1e10, "D": 1e11, "S": 0.99}),
+        ce_gain(study, [1e21, 1e22], target=long, reference="c"),
+    ]
+    for table in tables:
+        lines = show_table(table).splitlines()
+        assert max(map(len, lines)) <= 80
+    design = show_table(tables[0])
+    assert design.count("cell labels ") == 2  # blocks of whole columns, the first column in each
+    assert "sparsity tiers" in design
+    assert "mixture-of-experts-\n" in re.sub(" +\n", "\n", design) or "mixture-of-experts-" in design
+    assert re.search(r"x+… is", design)  # what was shortened is spelled out
+    assert design.count("x") >= 90

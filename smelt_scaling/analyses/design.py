@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from smelt_scaling.endpoints import Endpoints, default_sparsities
-from smelt_scaling.errors import DataError, Note, merge_notes, warning
+from smelt_scaling.errors import DataError, Note, info, merge_notes, warning
 from smelt_scaling.laws import AdditiveLaw, get_law
 
 if TYPE_CHECKING:
@@ -90,11 +90,13 @@ def design_report(
             warning("not_identified", f"{arch}: {name} is not identified: {reason}")
             for name, reason in found.reasons.items()
         ]
+    if "S" in law.columns and "S" not in endpoints:
+        notes.append(info("sparsity_absent", "no column S: every row is taken as S = 0", len(endpoints)))
     if unit == "row":
         notes.append(
             warning(
                 "row_resampling",
-                "no column cell, scale, trunk or run: single rows would be resampled; map one with --map run=COLUMN",
+                "no column cell, scale, trunk or run: single rows would be resampled; if runs repeat, --map run=COLUMN",
                 len(endpoints),
             )
         )

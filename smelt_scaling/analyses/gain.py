@@ -69,6 +69,8 @@ def ce_gain(
     ------
     UsageError
         If an architecture, budget, sparsity or level is invalid.
+    DataError
+        If the two losses are of different tokenizers, evaluation sets or domains.
     FrontierError
         If a surface is not identified or not certified.
 
@@ -82,6 +84,7 @@ def ce_gain(
     view = view_of(study)
     target, reference, notes = choose_pair(view, target, reference)
     pair = (view.side(target), view.side(reference))
+    view.require_comparable(pair)
     view.require_frontier(pair)
     grid = view.sparsity_grid(sparsities, pair)
     budget, sparsity = grid_of(check_budgets(budgets), grid)
@@ -116,6 +119,11 @@ def ce_gain(
         rows, view, notes, level=level, interval=interval, target=target, reference=reference
     )
     frame.attrs["turnover"] = turning
+    # the budgets that the runs of both cover, to mark where a table's peaks and crossings lie beyond them
+    windows = [side.window.get("C") for side in pair]
+    known = [window for window in windows if window is not None]
+    low_high = (max(low for low, _ in known), min(high for _, high in known)) if len(known) == 2 else None
+    frame.attrs["window"] = low_high
     return frame
 
 

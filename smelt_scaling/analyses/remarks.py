@@ -13,6 +13,9 @@ __all__ = ["gain_notes", "table_notes"]
 
 Row = Mapping[str, Any]
 
+#: A budget this many times outside the runs is beyond any extrapolation worth a number.
+FAR = 1e3
+
 
 def interval_note(
     view: View, rows: Sequence[Row], interval: IntervalKind, *, drawn: bool, given: str
@@ -78,8 +81,27 @@ def support_note(rows: Sequence[Row]) -> list[Note]:
     beyond = sum(bool(row["extrapolated"]) for row in rows)
     if not beyond:
         return []
-    message = f"{beyond} of {len(rows)} rows lie outside the support of the runs; see support"
-    return [warning("extrapolated", message, beyond)]
+    message = f"{beyond} of {len(rows)} rows lie outside the runs: marked †, factors under support"
+    return [warning("extrapolated", message, beyond), *_far_note(rows)]
+
+
+def _far_note(rows: Sequence[Row]) -> list[Note]:
+    """Say so where a budget is so far from any run that its number is none about the world."""
+    far = [
+        (item["factor"], item["arch"], row)
+        for row in rows
+        for item in row["support"]
+        if item["code"] == "out_C" and item["factor"] > FAR
+    ]
+    if not far:
+        return []
+    factor, arch, _ = max(far, key=lambda found: found[0])
+    count = len({id(row) for *_, row in far})
+    message = (
+        f"{count} of {len(rows)} rows ask for budgets over {FAR:g}x outside the runs, the farthest "
+        f"{format_quantity(factor)}x outside those of {arch}; no run says anything about them"
+    )
+    return [warning("far_extrapolated", message, count)]
 
 
 def gain_notes(
@@ -115,7 +137,7 @@ def gain_notes(
         if moved:
             points = f"by up to {100 * moved:.2g} points" if moved < 10 else "by more than 1000 points"
             effect = f"moves an interval end {points}"
-        message = f"{uncertified} replicates are not certified; kept: leaving them out {effect}"
+        message = f"in {uncertified} replicates a fit of this pair is not certified; kept: leaving them out {effect}"
         notes.append(warning("uncertified_draws", message, uncertified))
     notes += support_note(rows)
     for side in pair:

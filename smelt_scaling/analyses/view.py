@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from smelt_scaling.endpoints import default_sparsities
 from smelt_scaling.engine.design import LEVEL_WIDTH
-from smelt_scaling.errors import FrontierError, Note, UsageError
+from smelt_scaling.errors import DataError, FrontierError, Note, UsageError
 from smelt_scaling.frontier import Frontier
 from smelt_scaling.laws import AdditiveLaw, Surface
 from smelt_scaling.papers import Paper
@@ -43,6 +43,8 @@ class Side:
         As in `FitResult`.
     certified : bool
         Whether the point fit is certified; published surfaces count as such.
+    measured_on : mapping
+        Tokenizer, evaluation set and domain of the losses, as far as the table names them.
     """
 
     arch: str
@@ -53,6 +55,7 @@ class Side:
     unidentified: Mapping[str, str]
     only_at: Mapping[str, float]
     certified: bool
+    measured_on: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def holds_at(self, sparsity: float) -> bool:
         """Whether the surface may be used at a sparsity: anywhere, or only where its single tier was run."""
@@ -144,6 +147,23 @@ class View:
             given = np.array(fit_at)
         return [float(s) for s in given]
 
+    def require_comparable(self, sides: tuple[Side, Side]) -> None:
+        """Refuse a comparison of losses that are not of the same tokens.
+
+        Raises
+        ------
+        DataError
+            Naming the column and its value on each side.
+        """
+        one, other = sides
+        for name in sorted(one.measured_on.keys() & other.measured_on.keys()):
+            if one.measured_on[name] != other.measured_on[name]:
+                here, there = ("+".join(side.measured_on[name]) for side in sides)
+                raise DataError(
+                    f"{name} differs: {here} for {one.arch}, {there} for {other.arch}: losses per token are not "
+                    "comparable, so there is no gain; evaluate both alike and fit again"
+                )
+
     def require_certified(self, sides: tuple[Side, ...], what: str) -> None:
         """Refuse a quantity of a fit that is not certified.
 
@@ -182,6 +202,15 @@ class View:
                     "add endpoints at another level, or hold a parameter with --pin"
                 )
         self.require_certified(sides, "frontier")
+        at = 0.0 if "S" in self.law.columns else None
+        for side in sides:
+            try:
+                self.frontier(side.surface).loss(1e21, at)
+            except FrontierError as error:
+                raise FrontierError(
+                    f"{side.arch}: {error}; ask predict for the loss at a point, or fit a law with an optimum, such as "
+                    "--law additive"
+                ) from error
 
 
 def check_budgets(budgets: ArrayLike) -> Array:
@@ -231,6 +260,7 @@ def view_of(source: Study | Paper) -> View:
             unidentified=fit.unidentified,
             only_at=fit.only_at,
             certified=fit.certificate.certified,
+            measured_on=source.endpoints.select(source.endpoints.arch == arch).measured_on,
         )
         for arch, fit in source.fits.items()
     }

@@ -20,13 +20,15 @@ from smelt_scaling.cli.fit_command import register as register_fit
 from smelt_scaling.cli.output import talk
 from smelt_scaling.cli.predict_command import register as register_predict
 from smelt_scaling.cli.reproduce_command import register as register_reproduce
-from smelt_scaling.cli.streams import Guarded, guarded_streams, hold_closed
+from smelt_scaling.cli.streams import Guarded, guarded_streams, hold_closed, use_plain_signs
 from smelt_scaling.errors import SmeltScalingError, UsageError
 
 __all__ = ["app", "main", "run"]
 
 #: What a shell reports for a program whose reader went away.
 PIPE_CLOSED = 141
+#: What a shell reports for a program that was interrupted.
+INTERRUPTED = 130
 
 app = typer.Typer(
     name="smelt-scaling",
@@ -63,7 +65,9 @@ def _print_version(wanted: bool) -> None:
 def _root(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
+        typer.Option(
+            "--version", metavar="", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """Hold the options that stand before the command."""
@@ -106,7 +110,11 @@ def _call(arguments: list[str], out: Guarded) -> int:
         for line in str(error).splitlines():
             talk(f"error: {line}")
         return error.exit_code
+    except KeyboardInterrupt:
+        return _interrupted()
     except SystemExit as end:
+        if end.code == INTERRUPTED:  # the parser's own way of ending an interrupted command
+            return _interrupted()
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except OSError:
         if out.error is None:
@@ -114,11 +122,13 @@ def _call(arguments: list[str], out: Guarded) -> int:
     return 0
 
 
+def _interrupted() -> int:
+    talk("interrupted, nothing saved")
+    return INTERRUPTED
+
+
 def main() -> None:
     """Run the command of the process and exit with its code."""
     hold_closed()
-    for stream in (sys.stdout, sys.stderr):
-        # a terminal that lacks a sign such as × shows an escape instead of a traceback
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+    use_plain_signs()
     sys.exit(run())

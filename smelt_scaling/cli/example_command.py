@@ -22,26 +22,42 @@ The losses are simulated from published surfaces with noise of the published siz
 
 
 def save_example(
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="Parquet file to write.")] = Path(
-        "runs.parquet"
-    ),
+    out: Annotated[
+        Path, typer.Option("-o", "--out", metavar="FILE", help="File to write: .parquet, .csv or .jsonl.")
+    ] = Path("runs.parquet"),
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the noise.")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: Annotated[bool, typer.Option("--force", metavar="", help="Replace an existing file.")] = False,
 ) -> None:
     """Write the example set."""
     from shlex import quote
 
     from smelt_scaling.cli.output import talk, writing
     from smelt_scaling.errors import UsageError
-    from smelt_scaling.papers.example import write_example
 
+    kinds = (".parquet", ".csv", ".jsonl")
+    if out.suffix.lower() not in kinds:
+        raise UsageError(f"{out}: the name of the file says how it is written; end it in {', '.join(kinds)}")
     if out.exists() and not force:
         raise UsageError(f"{out}: exists and is not replaced; choose another -o, or add --force")
     with writing(out):
         out.parent.mkdir(parents=True, exist_ok=True)
-        write_example(out, seed)
+        _write(out, seed)
     talk(f"wrote {out}: 144 endpoints SIMULATED from published surfaces, not measurements")
     talk(f"next: smelt-scaling fit {quote(str(out))}")
+
+
+def _write(out: Path, seed: int) -> None:
+    from smelt_scaling.papers.example import example_endpoints, write_example
+
+    kind = out.suffix.lower()
+    if kind == ".parquet":
+        write_example(out, seed)
+        return
+    frame = example_endpoints(seed).to_frame()
+    if kind == ".csv":
+        frame.to_csv(out, index=False, lineterminator="\n")
+    else:
+        frame.to_json(out, orient="records", lines=True, double_precision=15)
 
 
 def register(app: typer.Typer) -> None:

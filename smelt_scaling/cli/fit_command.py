@@ -6,14 +6,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from smelt_scaling.cli import options as o
-
-if TYPE_CHECKING:
-    from smelt_scaling.study import Study
 
 __all__ = ["register"]
 
@@ -53,13 +50,15 @@ def fit_runs(
     form: o.FormatOption = o.Format.table,
 ) -> None:
     """Fit and save a study."""
+    from smelt_scaling.cli.next_step import next_lines
     from smelt_scaling.cli.output import describe_call, emit, talk, tell_notes, writing
     from smelt_scaling.cli.parse import parse_delta, parse_pins, parse_starts
-    from smelt_scaling.cli.sources import read_runs
+    from smelt_scaling.cli.sources import read_runs, replaced_study
     from smelt_scaling.reporting import render_study
     from smelt_scaling.study import check_folder, fit
 
     check_folder(out)
+    before = replaced_study(out)
     threshold, pins, start_count = parse_delta(delta), parse_pins(pin), parse_starts(starts)
     endpoints = read_runs(runs, mapping, units, flops, exclude_tier)
     with _progress() as progress:
@@ -79,8 +78,11 @@ def fit_runs(
         )
     with writing(out):
         study.save(out)
+    if before is not None:
+        talk(f"replaced the study of {before} in {out}")
     if form is o.Format.table:
-        emit(f"{study.summary()}\n\nstudy saved in {out}\nnext: {_next_command(study, context.obj, out)}\n")
+        after = "\n".join(next_lines(study, context.obj, out))
+        emit(f"{study.summary()}\n\nstudy saved in {out}\n{after}\n")
     else:
         if form is not o.Format.json and form is not o.Format.md:
             tell_notes(study.all_notes)
@@ -106,28 +108,6 @@ def _progress() -> Iterator[Callable[[int, int], None] | None]:
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("resampling", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def _next_command(study: Study, argv: list[str], out: Path) -> str:
-    """Return the command a reader would type next."""
-    from shlex import join, quote
-
-    from smelt_scaling.analyses.budgets import round_budgets, window_of
-
-    if not study.certified:
-        return join(["smelt-scaling", *argv, "--starts", "thorough"])  # the last --starts counts
-    window = window_of(study)
-    budget = f"{round_budgets(*window)[-1]:.0e}".replace("e+", "e") if window else "1e21"
-    if len(study.archs) == 1:
-        question = (
-            f"predict --at C={budget}" if study.law.columns == ("C",) else f"allocate --budget {budget}"
-        )
-    else:
-        question = f"ce-gain --budget {budget}"
-    pair = ""
-    if len(study.archs) > 2:
-        pair = f" --target {quote(study.archs[1])} --reference {quote(study.archs[0])}"
-    return f"smelt-scaling {question}{pair} --study {quote(str(out))}"
 
 
 def register(app: typer.Typer) -> None:

@@ -126,7 +126,7 @@ FlopsOption = Annotated[
     typer.Option(
         "--flops",
         metavar="RULE",
-        help="Compute F from other columns: 6N.",
+        help="Compute F: 6N from parameters; forward from forward-only FLOPs.",
         rich_help_panel=DATA,
         show_default=False,
     ),
@@ -211,7 +211,7 @@ PublishedOption = Annotated[
     typer.Option(
         "--published",
         metavar="PAPER",
-        help="Published surfaces instead of a study: smelt.",
+        help="Published surfaces instead of a study: smelt, chinchilla or marin.",
         show_default=False,
     ),
 ]
@@ -230,7 +230,7 @@ SparsityOption = Annotated[
     typer.Option(
         "--sparsity",
         metavar="S",
-        help="Sparsity, for every architecture: 0.947. [dim]\\[default: median of each tier][/dim]",
+        help="Sparsity, for every architecture: 0.947 or 94.7%. [dim]\\[default: median of each tier][/dim]",
         show_default=False,
     ),
 ]
@@ -261,7 +261,9 @@ IntervalOption = Annotated[
 ]
 StrictOption = Annotated[
     bool,
-    typer.Option("--strict", help="Exit 5 if a row lies outside the runs.", rich_help_panel=RESULT),
+    typer.Option(
+        "--strict", metavar="", help="Exit 5 if a row lies outside the runs.", rich_help_panel=RESULT
+    ),
 ]
 
 # ---------------------------------------------------------------- the answer

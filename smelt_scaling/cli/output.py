@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from smelt_scaling.cli.options import Format
 
-__all__ = ["describe_call", "emit", "finish", "talk", "tell_notes", "writing"]
+__all__ = ["describe_call", "emit", "finish", "talk", "tell_notes", "wrapped", "writing"]
 
 
 def emit(text: str) -> None:
@@ -25,10 +26,15 @@ def emit(text: str) -> None:
     sys.stdout.flush()
 
 
-def talk(text: str) -> None:
+def talk(*lines: str) -> None:
     """Say something to the person at the terminal; never into the data, and quietly to nobody."""
     if sys.stderr is not None:
-        print(text, file=sys.stderr)
+        print(*lines, sep="\n", file=sys.stderr)
+
+
+def wrapped(text: str) -> list[str]:
+    """Return text as lines of at most 80 columns, but for a name or path that is longer; it stays whole."""
+    return textwrap.wrap(text, 80, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
 
 
 def tell_notes(notes: Iterable[Note]) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Literal
 
 from smelt_scaling.errors import UsageError
 
 __all__ = [
+    "check_points",
     "parse_budgets",
     "parse_delta",
     "parse_names",
@@ -22,7 +23,7 @@ __all__ = [
 ]
 
 _SUFFIX = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
-_AMOUNT = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([KMBT]?)")
+_AMOUNT = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([KMBT%]?)")
 
 
 def _pieces(texts: Iterable[str] | None) -> list[str]:
@@ -84,7 +85,11 @@ def parse_numbers(option: str, texts: Iterable[str] | None) -> list[float]:
         value = _number(piece.removesuffix("%"))
         if value is None or not math.isfinite(value):
             raise UsageError(f"{option} {piece}: not a number; write a fraction such as 0.95")
-        numbers.append(value / 100 if piece.endswith("%") else value)
+        number = value / 100 if piece.endswith("%") else value
+        if option in ("--sparsity", "--exclude-tier") and not -1 < number < 1:
+            percent = f"; {piece} percent is written {value / 100:g} or {piece}%" if 1 < number < 100 else ""
+            raise UsageError(f"{option} {piece}: a fraction in [0, 1) is needed{percent}")
+        numbers.append(number)
     return numbers
 
 
@@ -147,7 +152,7 @@ def parse_pins(texts: Iterable[str] | None) -> dict[str, float | dict[str, float
 
 
 def parse_points(texts: Iterable[str]) -> dict[str, list[float]]:
-    """Return the columns of the points at which to predict; amounts may end in K, M, B or T.
+    """Return the columns of the points at which to predict; amounts may end in K, M, B, T or %.
 
     Raises
     ------
@@ -169,6 +174,35 @@ def parse_points(texts: Iterable[str]) -> dict[str, list[float]]:
         for name, typed in pairs.items():
             points.setdefault(name, []).append(_amount(typed, text))
     return points
+
+
+def check_points(points: Mapping[str, list[float]], columns: Sequence[str], law: str) -> None:
+    """Refuse points that do not name the columns of a law, with the spelling or the value that would do.
+
+    Raises
+    ------
+    UsageError
+        Naming every column that is missing or not in the law.
+
+    Examples
+    --------
+    >>> check_points({"f": [1e9], "D": [1e9]}, ("F", "S", "D"), "sparse-additive")
+    Traceback (most recent call last):
+        ...
+    smelt_scaling.errors.UsageError: --at: law sparse-additive needs F, S, D; f is written F; S is missing, add S=0 \
+    for a dense model
+    """
+    spelled = {name.casefold(): name for name in columns}
+    meant = {name: spelled.get(name.casefold()) for name in points if name not in columns}
+    wrong = [
+        f"{name} is written {right}" if right else f"{name} is not in the law"
+        for name, right in meant.items()
+    ]
+    for name in columns:
+        if name not in points and name not in meant.values():
+            wrong.append(f"{name} is missing" + (", add S=0 for a dense model" if name == "S" else ""))
+    if wrong:
+        raise UsageError(f"--at: law {law} needs {', '.join(columns)}; {'; '.join(wrong)}")
 
 
 def parse_delta(text: str) -> float | Literal["auto"]:
@@ -224,4 +258,6 @@ def _amount(typed: str, text: str) -> float:
     match = _AMOUNT.fullmatch(typed)
     if match is None:
         raise UsageError(f"--at {text}: {typed} is not a number; write F=1e10,D=100B,S=.947")
+    if match[2] == "%":
+        return float(match[1]) / 100
     return float(match[1]) * _SUFFIX[match[2]]

@@ -36,11 +36,12 @@ def show_prediction(
     """Tabulate predicted losses."""
     from smelt_scaling.analyses import predict
     from smelt_scaling.cli.output import finish
-    from smelt_scaling.cli.parse import parse_names, parse_points
+    from smelt_scaling.cli.parse import check_points, parse_names, parse_points
     from smelt_scaling.cli.sources import open_source
 
     points = parse_points(at)
     source = open_source(study, published)
+    check_points(points, source.columns, source.law)
     frame = predict(
         source.value,
         points,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from smelt_scaling.cli.options import DEFAULT_STUDY
-from smelt_scaling.cli.output import talk
+from smelt_scaling.cli.output import talk, wrapped
 from smelt_scaling.errors import Note, StudyError, UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from smelt_scaling.papers import Paper
     from smelt_scaling.study import Study
 
-__all__ = ["Source", "open_source", "read_runs"]
+__all__ = ["Source", "open_source", "read_runs", "replaced_study"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,6 +34,8 @@ class Source:
         For the JSON record.
     archs : tuple of str
         Names of the architectures.
+    law, columns : str, tuple of str
+        The law and the columns it holds.
     notes : tuple of Note
         Caveats of the source itself.
     """
@@ -40,6 +43,8 @@ class Source:
     value: Study | Paper
     provenance: dict[str, Any]
     archs: tuple[str, ...]
+    law: str
+    columns: tuple[str, ...]
     notes: tuple[Note, ...] = ()
 
 
@@ -59,9 +64,16 @@ def open_source(study: Path | None, published: str | None) -> Source:
         from smelt_scaling.papers import load_paper
 
         paper = load_paper(published)
-        talk(f"published surfaces of {paper.name}: {', '.join(sorted(paper.surfaces))}")
+        talk(*wrapped(f"published surfaces of {paper.name}: {', '.join(sorted(paper.surfaces))}"))
         provenance = {"published": paper.name, "title": paper.title}
-        return Source(value=paper, provenance=provenance, archs=tuple(paper.surfaces))
+        law = next(iter(paper.surfaces.values())).law
+        return Source(
+            value=paper,
+            provenance=provenance,
+            archs=tuple(paper.surfaces),
+            law=law.name,
+            columns=tuple(law.columns),
+        )
     if study is None and not (DEFAULT_STUDY / "study.json").is_file():
         raise StudyError(
             f"{DEFAULT_STUDY}: no study here; fit one with: smelt-scaling fit runs.parquet, name one with --study DIR, "
@@ -70,9 +82,15 @@ def open_source(study: Path | None, published: str | None) -> Source:
     from smelt_scaling.study import load_study
 
     folder = study or DEFAULT_STUDY
+    if folder.exists() and not (folder / "study.json").is_file():
+        raise StudyError(_no_study(folder))
     value = load_study(folder)
     fitted = value.provenance
-    talk(f"study {folder}, fitted {fitted.get('created', 'at an unknown time')}: {', '.join(value.archs)}")
+    talk(
+        *wrapped(
+            f"study {folder}, fitted {fitted.get('created', 'at an unknown time')}: {', '.join(value.archs)}"
+        )
+    )
     return Source(
         value=value,
         provenance={
@@ -81,8 +99,48 @@ def open_source(study: Path | None, published: str | None) -> Source:
             "fit": dict(fitted),
         },
         archs=value.archs,
+        law=value.law.name,
+        columns=tuple(value.law.columns),
         notes=_stale(fitted, folder),
     )
+
+
+def _no_study(folder: Path) -> str:
+    """Say that something is no study, and name a folder that `fit` would accept."""
+    if not folder.is_dir():
+        return f"{folder}: is a file; a study is a folder, made with: smelt-scaling fit runs.parquet"
+    fresh = folder / "study" if any(folder.iterdir()) else folder
+    number = 2
+    while fresh != folder and fresh.exists():
+        fresh, number = folder / f"study-{number}", number + 1
+    return (
+        f"{folder}: holds no study (study.json is missing); make one with: smelt-scaling fit runs.parquet "
+        f"-o {quote(str(fresh))}"
+    )
+
+
+def replaced_study(folder: Path) -> str | None:
+    """Return when the study that a fit is about to replace was made; None if there is none.
+
+    Raises
+    ------
+    StudyError
+        If its ``study.json`` is not one of ours: a fit replaces nothing that it did not write.
+    """
+    path = folder / "study.json"
+    if not path.is_file():
+        return None
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        ours = record["command"] == "fit" and isinstance(record["schema_version"], int)
+        made = record["provenance"].get("created", "an unknown time") if ours else ""
+    except (KeyError, TypeError, AttributeError, ValueError):  # ValueError: neither JSON nor UTF-8
+        ours = False
+    if not ours:
+        raise StudyError(
+            f"{path}: was not written by smelt-scaling, so it is not replaced; choose another -o"
+        )
+    return str(made)
 
 
 def read_runs(
@@ -114,6 +172,9 @@ def _stale(fitted: Any, folder: Path) -> tuple[Note, ...]:
     typed, path, known = (fitted.get(key) for key in ("source", "source_path", "input_sha256"))
     # the file may have been named from another folder, and folders may have moved since
     found = [name for name in (path, typed) if name and Path(name).is_file()]
+    if known and path and not found:
+        message = f"{typed or path}: no longer there, so whether it changed since the fit cannot be checked"
+        return (Note(code="input_missing", severity="info", message=message),)
     if not known or not found or file_sha256(found[0]) == known:
         return ()
     here = typed and Path(typed).resolve() == Path(found[0]).resolve()

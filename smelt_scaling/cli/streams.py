@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO, cast
 
-__all__ = ["Guarded", "guarded_streams", "hold_closed"]
+__all__ = ["Guarded", "guarded_streams", "hold_closed", "use_plain_signs"]
+
+#: What stands for a sign that the encoding of a stream lacks.
+PLAIN = {
+    "×": "x",
+    "†": "+",
+    "±": "+/-",
+    "…": "...",
+    "−": "-",
+    **dict.fromkeys("╭╮╰╯│", "|"),
+    "─": "-",
+}
 
 
 class Guarded:
@@ -71,6 +83,23 @@ def guarded_streams() -> Iterator[Guarded | None]:
                 with suppress(OSError):
                     stream.flush()
             sys.stdout, sys.stderr = before
+
+
+def use_plain_signs() -> None:
+    """Let standard output and standard error write x for × where their encoding has no such sign."""
+    codecs.register_error("plain-signs", _plainly)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="plain-signs")
+
+
+def _plainly(error: UnicodeError) -> tuple[str | bytes, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    sign = error.object[error.start]
+    if sign not in PLAIN:
+        return codecs.backslashreplace_errors(error)
+    return PLAIN[sign], error.start + 1
 
 
 def hold_closed() -> None:

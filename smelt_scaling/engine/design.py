@@ -216,9 +216,16 @@ def _jacobian(problem: Problem, theta: Array) -> Array:
 def _levels(values: Array) -> NDArray[np.intp]:
     """Index levels: a new one starts where a value exceeds the level's first by more than `LEVEL_WIDTH`."""
     order = np.argsort(values, kind="stable")
-    index, first, level = np.empty(len(values), dtype=np.intp), -np.inf, -1
-    for position in order:
-        if values[position] - first > LEVEL_WIDTH:
-            first, level = values[position], level + 1
-        index[position] = level
+    ascending = values[order]
+    starts = [0]
+    while True:
+        first = ascending[starts[-1]]
+        position = int(np.searchsorted(ascending, first + LEVEL_WIDTH, side="right"))
+        while position < len(ascending) and not ascending[position] - first > LEVEL_WIDTH:
+            position += 1  # the sum above is rounded, the difference decides
+        if position == len(ascending):
+            break
+        starts.append(position)
+    index = np.empty(len(values), dtype=np.intp)
+    index[order] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(values)))
     return index

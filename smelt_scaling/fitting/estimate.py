@@ -17,8 +17,9 @@ from smelt_scaling.engine.newton import Optimum, delta_ladder, minimise
 from smelt_scaling.engine.objective import Objective
 from smelt_scaling.engine.problem import Problem, make_problem
 from smelt_scaling.engine.seeds import projected_starts
-from smelt_scaling.errors import DataError, FitError, UsageError
+from smelt_scaling.errors import DataError, FitError, UsageError, merge_notes
 from smelt_scaling.fitting.notes import fit_notes
+from smelt_scaling.fitting.residuals import residual_notes
 from smelt_scaling.fitting.result import Certificate, FitResult, FitStatus
 from smelt_scaling.fitting.settings import FitSettings
 from smelt_scaling.laws import AdditiveLaw, Surface
@@ -150,7 +151,10 @@ def fit_architecture(
         only_at={k: v for k, v in found.only_at.items() if k == "S"},
         collinear=found.collinear,
         pinned=pins,
-        notes=fit_notes(arch, law, certificate, found, unidentified, pins, used - free),
+        notes=merge_notes(
+            fit_notes(arch, law, certificate, found, unidentified, pins, used - free),
+            residual_notes(arch, endpoints, predicted, used - free),
+        ),
     )
     return Fitted(
         result=result,

@@ -178,6 +178,11 @@ class FitResult:
 
         return "\n".join([*fit_lines([self]), *note_lines(self.notes)])
 
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(self.summary())}</pre>"
+
     def __repr__(self) -> str:
         values = ", ".join(f"{k}={v:.6g}" for k, v in self.surface.coefficients.items())
         return f"FitResult({self.arch}: {values}; {self.certificate.status.name.lower()})"

@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from smelt_scaling.errors import Note
 from smelt_scaling.fitting.result import FitResult
-from smelt_scaling.formatting import format_interval, format_number, format_quantity
+from smelt_scaling.formatting import WIDTH, fold, format_interval, format_number, format_quantity
 
 __all__ = ["certificate_text", "fit_lines", "note_lines", "state_of"]
 
 Intervals = Mapping[str, Mapping[str, tuple[float, float]]]
-
-WIDTH = 80
 
 
 def fit_lines(
@@ -85,8 +83,10 @@ def state_of(fit: FitResult, name: str) -> str:
 def certificate_text(fit: FitResult) -> str:
     """Return the status of a fit and how many starts agree on it."""
     certificate = fit.certificate
-    status = certificate.status.name.lower().replace("_", " ")
-    return f"{status}, {certificate.starts_agreeing}/{certificate.starts} starts"
+    agreeing = f"{certificate.starts_agreeing}/{certificate.starts}"
+    if certificate.certified:
+        return f"certified, {agreeing} starts"
+    return f"{certificate.status.name.lower().replace('_', ' ')} ({agreeing} starts agree)"
 
 
 def _coefficient(fit: FitResult, name: str, interval: tuple[float, float] | None) -> str:
@@ -111,6 +111,10 @@ def _window(bounds: tuple[float, float], unit: str) -> str:
 def _layout(rows: list[tuple[str, list[str]]]) -> list[str]:
     """Architectures side by side where they fit in `WIDTH`, one below the other otherwise."""
     head = max(len(name) for name, _ in rows) + 2
+    heads = [fold(name, WIDTH - head) for name in rows[0][1]]  # names of architectures may be long
+    tallest = max(map(len, heads))
+    padded = [[*lines, *[""] * (tallest - len(lines))] for lines in heads]
+    rows = [*(("", [lines[i] for lines in padded]) for i in range(tallest)), *rows[1:]]
     widths = [max(len(cells[j]) for _, cells in rows) + 3 for j in range(len(rows[0][1]))]
     groups: list[list[int]] = [[]]
     for j, width in enumerate(widths):

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from smelt_scaling.reporting.tables import FORMATS, render_frame, render_study
+from smelt_scaling.reporting.tables import FORMATS, render_frame, render_study, show_table
 
-__all__ = ["FORMATS", "render_frame", "render_study"]
+__all__ = ["FORMATS", "render_frame", "render_study", "show_table"]

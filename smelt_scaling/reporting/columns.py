@@ -56,6 +56,8 @@ class Column:
         An absent value (or end) of a row flagged ``unreachable`` (``hi_unreachable``) says so; it is never "100 %".
     marked : bool
         Carries the mark of rows outside support.
+    redundant : bool
+        Follows from other columns; left out where the page is narrow.
     optional : bool
         Left out when the frame has no value in it.
     absent : str
@@ -69,6 +71,7 @@ class Column:
     interval: bool = False
     unreachable: bool = False
     marked: bool = False
+    redundant: bool = False
     optional: bool = False
     absent: str = ABSENT
 
@@ -119,6 +122,7 @@ def make_grid(rows: Sequence[Row], columns: Iterable[Column], *, heading: str = 
         rows=tuple(tuple(column.cell(row) for column in shown) for row in rows),
         remarks=tuple(support_text(row.get("support") or ()) for row in rows),
         remark_header=f"outside the runs {MARK}",
+        redundant=tuple(column.redundant for column in shown),
     )
 
 

@@ -61,6 +61,7 @@ def design_document(frame: pd.DataFrame) -> Document:
                 headers=("", *(row["arch"] for row in report)),
                 numeric=(False, *(False for _ in report)),
                 rows=tuple(rows),
+                side_by_side=True,
             ),
         ),
     )

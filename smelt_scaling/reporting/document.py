@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = ["Cell", "Document", "Grid"]
 
@@ -44,6 +44,10 @@ class Grid:
         One per row, empty where there is none; a last column where there is room, a line below the row in plain text.
     remark_header : str
         Head of that column.
+    side_by_side : bool
+        Whether each column is a thing of its own; where the table is too wide it is cut into blocks of whole columns.
+    redundant : tuple of bool
+        Columns that follow from others, left out where the page is narrow; none by default.
     """
 
     headers: tuple[str, ...]
@@ -52,6 +56,22 @@ class Grid:
     heading: str = ""
     remarks: tuple[str, ...] = ()
     remark_header: str = ""
+    side_by_side: bool = False
+    redundant: tuple[bool, ...] = ()
+
+    def at_most(self, columns: int) -> Grid:
+        """Return the grid with so many columns, as far as leaving out redundant ones goes, the last first."""
+        keep = list(range(len(self.headers)))
+        for j in sorted((j for j, over in enumerate(self.redundant) if over), reverse=True):
+            if len(keep) > columns:
+                keep.remove(j)
+        return replace(
+            self,
+            headers=tuple(self.headers[j] for j in keep),
+            numeric=tuple(self.numeric[j] for j in keep),
+            rows=tuple(tuple(row[j] for j in keep) for row in self.rows),
+            redundant=tuple(self.redundant[j] for j in keep) if self.redundant else (),
+        )
 
     def with_remark_column(self) -> Grid:
         """Return the grid with its remarks as a last column; itself if there are none."""

@@ -24,19 +24,17 @@ GAIN = (
     Column(key="budget", header="budget", kind="quantity", marked=True),
     SPARSITY,
     Column(key="gain", header="compute saved", kind="percent", interval=True, unreachable=True),
-    Column(key="multiplier", header="multiplier", kind="multiplier", unreachable=True),
+    Column(key="multiplier", header="multiplier", kind="multiplier", unreachable=True, redundant=True),
     Column(key="reference_budget", header="same loss costs", kind="quantity", unreachable=True),
     Column(key="loss", header="loss", kind="number"),
 )
 
 TURNOVER = (
     SPARSITY,
-    Column(key="peak_budget", header="peak at", kind="quantity", absent="none"),
+    Column(key="peak_at", header="peak at", kind="printed", absent="none"),
     Column(key="peak_gain", header="peak saving", kind="percent", absent="none"),
-    Column(key="zero_crossings", header="zero at", kind="quantities"),
-    Column(
-        key="unreachable_from", header=f"{UNREACHABLE} from", kind="quantity", optional=True, absent="none"
-    ),
+    Column(key="zero_at", header="zero at"),
+    Column(key="lost_from", header=f"{UNREACHABLE} from", kind="printed", optional=True, absent="none"),
 )
 
 ALLOCATION = (
@@ -45,7 +43,7 @@ ALLOCATION = (
     SPARSITY,
     Column(key="flops_per_token", header="F*", kind="quantity"),
     Column(key="tokens", header="D*", kind="size"),
-    Column(key="dense_params", header="F*/6", kind="size"),
+    Column(key="dense_params", header="F*/6", kind="size", redundant=True),
     Column(key="tokens_per_param", header="D*/(F*/6)", kind="number", digits=3, interval=True),
     Column(key="loss", header="loss", kind="number"),
 )
@@ -59,24 +57,25 @@ REPRODUCTION = (
     Column(key="verdict", header="agrees"),
 )
 
-SUPPORT_FOOTNOTE = (
-    f"{MARK} extrapolated: the optimum lies outside the runs of the named architecture, by the factor shown, in "
+_FACTORS = (
+    "lies outside the runs of the named architecture, by the factor shown, in "
     "F (FLOPs per token), D (tokens), C (budget), S (as 1 - S) or TPP (tokens per dense parameter)."
 )
+SUPPORT_FOOTNOTE = f"{MARK} extrapolated: the optimum {_FACTORS}"
+POINT_FOOTNOTE = f"{MARK} extrapolated: the requested point {_FACTORS}"
 
 
 def gain_document(frame: pd.DataFrame) -> Document:
     """Describe a table of gains, with its peaks and zero crossings below."""
     rows = plain_rows(frame)
     target, reference = rows[0]["target"], rows[0]["reference"]
-    turning = make_grid(
-        [dict(item) for item in frame.attrs.get("turnover", ())],
-        TURNOVER,
-        heading="Where the saving peaks and where it changes sign",
-    )
+    heading, turned = _turning_rows(frame)
+    turning = make_grid(turned, TURNOVER, heading=heading)
     footnotes = _support_footnote(rows)
+    if not footnotes and any(MARK in str(value) for item in turned for value in item.values()):
+        footnotes.append(f"{MARK} extrapolated: a budget outside the runs.")
     lost = any(row["unreachable"] or row["hi_unreachable"] for row in rows)
-    if lost or any(item.get("unreachable_from") for item in frame.attrs.get("turnover", ())):
+    if lost or any(item["unreachable_from"] for item in turned):
         footnotes.append(
             f"{UNREACHABLE}: at no finite compute does {reference} reach that loss of {target}, because its "
             "irreducible loss is higher."
@@ -94,9 +93,42 @@ def gain_document(frame: pd.DataFrame) -> Document:
     )
 
 
+def _turning_rows(frame: pd.DataFrame) -> tuple[str, list[dict[str, Any]]]:
+    """Return the heading and the rows of the table of peaks, each budget outside the runs of both marked.
+
+    ``frame.attrs["window"]`` holds the budgets that the runs of both cover; None if they are not known.
+    """
+    heading = "Where the saving peaks and where it changes sign"
+    window = frame.attrs.get("window")
+    if window is not None:
+        low, high = window
+        cover = f"the runs cover C from {format_quantity(low)} to {format_quantity(high)}"
+        heading += f"; {cover}" if low <= high else "; the runs of the two have no budget in common"
+    elif "window" in frame.attrs:
+        heading += "; which budgets the runs cover is not known"
+
+    def shown(budget: float) -> str:
+        beyond = window is not None and not window[0] <= budget <= window[1]
+        return f"{format_quantity(budget)} {MARK}" if beyond else format_quantity(budget)
+
+    rows = []
+    for item in frame.attrs.get("turnover", ()):
+        peak, lost = item["peak_budget"], item["unreachable_from"]
+        rows.append(
+            {
+                **item,
+                "peak_at": None if peak is None else shown(peak),
+                "zero_at": ", ".join(map(shown, item["zero_crossings"])) or "none",
+                "lost_from": None if lost is None else shown(lost),
+            }
+        )
+    return heading, rows
+
+
 def allocation_document(frame: pd.DataFrame) -> Document:
     """Describe a table of compute-optimal allocations."""
     rows = plain_rows(frame)
+    drawn = any(row["tokens_per_param_lo"] is not None for row in rows)
     ratio = f"{frame.attrs.get('settings', {}).get('flops_per_param', 6.0):g}"
     columns = [
         column if ratio == "6" else Column(**{**vars(column), "header": column.header.replace("6", ratio)})
@@ -105,9 +137,10 @@ def allocation_document(frame: pd.DataFrame) -> Document:
     return Document(
         title="Compute-optimal model size, tokens and loss",
         caption=(
-            _interval_sentence(frame, any(row["tokens_per_param_lo"] is not None for row in rows)),
+            _interval_sentence(frame, drawn),
             f"F* in training FLOPs per token, D* in tokens, F*/{ratio} the dense parameters of equal compute; "
             "loss in nats/token.",
+            *(["Intervals of every quantity are in csv and json."] if drawn else []),
         ),
         grids=(make_grid(rows, columns),),
         footnotes=tuple(_support_footnote(rows)),
@@ -126,14 +159,16 @@ def prediction_document(frame: pd.DataFrame) -> Document:
             break
         columns.append(Column(key=name, header=name, kind=shown.get(name, "number"), digits=3))  # type: ignore[arg-type]
     columns.append(Column(key="loss", header="loss", kind="number", interval=True))
+    drawn = any(row["loss_lo"] is not None for row in rows)
+    meaning = "Intervals are those of the surface, the mean of runs like these, not of a single new run."
     return Document(
         title="Predicted loss in nats/token",
         caption=(
-            _interval_sentence(frame, any(row["loss_lo"] is not None for row in rows)),
-            "Intervals are those of the surface, the mean of runs like these, not of a single new run.",
+            _interval_sentence(frame, drawn),
+            meaning if drawn else "The loss is that of the surface, the mean of runs like these.",
         ),
         grids=(make_grid(rows, columns),),
-        footnotes=tuple(_support_footnote(rows)),
+        footnotes=tuple(_support_footnote(rows, POINT_FOOTNOTE)),
     )
 
 
@@ -164,10 +199,14 @@ def reproduction_document(frame: pd.DataFrame) -> Document:
             "Allowed is what the rounding of the printed digits, of the number and of its inputs, explains.",
         ),
         grids=tuple(
-            make_grid(chosen, REPRODUCTION, heading=f"{name}: {chosen[0]['section']}")
+            make_grid(chosen, REPRODUCTION, heading=_heading(name, chosen[0]["section"]))
             for name, chosen in by_table.items()
         ),
     )
+
+
+def _heading(table: str, section: str) -> str:
+    return table if section == table else f"{table}: {section}"
 
 
 def _as_printed(value: float | None, published: Any, digits: int) -> str:
@@ -183,8 +222,8 @@ def _as_printed(value: float | None, published: Any, digits: int) -> str:
     return re.sub(r"e\+?(-?)0*", r"e\1", f"{value:.{digits}g}")
 
 
-def _support_footnote(rows: Rows) -> list[str]:
-    return [SUPPORT_FOOTNOTE] if any(row["extrapolated"] for row in rows) else []
+def _support_footnote(rows: Rows, footnote: str = SUPPORT_FOOTNOTE) -> list[str]:
+    return [footnote] if any(row["extrapolated"] for row in rows) else []
 
 
 def _interval_sentence(frame: pd.DataFrame, drawn: bool) -> str:

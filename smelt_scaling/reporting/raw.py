@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from smelt_scaling.errors import Note
-from smelt_scaling.reporting.columns import support_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +59,7 @@ def frame_record(
 
 
 def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    r"""Return rows as CSV: full precision, empty where a value is absent, support as text.
+    r"""Return rows as CSV: full precision, empty where a value is absent, support as JSON.
 
     Text that a spreadsheet would run as a formula gets a leading apostrophe.
 
@@ -120,7 +120,8 @@ def _csv_cell(value: Any) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):
-        value = support_text(value) if value and isinstance(value[0], Mapping) else "; ".join(map(str, value))
+        nested = bool(value) and isinstance(value[0], Mapping)
+        value = json.dumps(value, ensure_ascii=False) if nested else "; ".join(map(str, value))
     if isinstance(value, str) and value.startswith(FORMULA):
         return f"'{value}"
     return value

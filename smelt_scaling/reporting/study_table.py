@@ -71,6 +71,7 @@ def study_document(study: Study) -> Document:
                 headers=("", *(fit.arch for fit in fits)),
                 numeric=(False, *(True for _ in fits)),
                 rows=tuple(rows),
+                side_by_side=True,
             ),
         ),
     )

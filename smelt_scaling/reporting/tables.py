@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from smelt_scaling.study import Study
 
-__all__ = ["FORMATS", "render_frame", "render_study"]
+__all__ = ["FORMATS", "render_frame", "render_study", "show_table"]
 
 FORMATS = ("table", "md", "csv", "json", "latex")
 
@@ -85,6 +85,52 @@ def render_frame(
     if command not in layouts:
         raise UsageError(f"command {command!r} has no table; choose from {', '.join(layouts)}")
     return _written(layouts[command](frame), form, notes)
+
+
+#: A column that only the frame of one analysis has -> that analysis.
+_TELLING = {
+    "gain": "ce-gain",
+    "tokens_per_param": "allocate",
+    "unidentified": "check",
+    "published": "reproduce",
+    "loss": "predict",
+}
+
+
+def show_table(frame: pd.DataFrame, form: str = "table") -> str:
+    """Return the result of an analysis as the command line prints it.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        What `ce_gain`, `allocate`, `predict`, `design_report` or `reproduce` returned.
+    form : {"table", "md", "csv", "json", "latex"}
+        As ``--format``.
+
+    Returns
+    -------
+    str
+        Ends with a line break.
+
+    Raises
+    ------
+    UsageError
+        If the frame is not the result of an analysis, or the format is unknown.
+
+    Examples
+    --------
+    >>> from smelt_scaling import ce_gain, load_paper
+    >>> table = ce_gain(load_paper("smelt"), 1e21, target="smelt", reference="baseline", sparsities=0.947)
+    >>> print(show_table(table).splitlines()[0])
+    Compute saved by smelt relative to baseline at equal loss
+    """
+    command = next((name for column, name in _TELLING.items() if column in frame.columns), None)
+    if command is None or not frame.attrs:
+        raise UsageError(
+            "this frame is not the result of an analysis, or has lost its settings (pandas drops them when frames are "
+            "joined); pass what ce_gain, allocate, predict, design_report or reproduce returned"
+        )
+    return render_frame(command, frame, form)
 
 
 def render_study(study: Study, form: str = "md", *, provenance: Mapping[str, Any] | None = None) -> str:

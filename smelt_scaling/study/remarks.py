@@ -43,6 +43,7 @@ def study_notes(
         notes.append(warning("row_resampling", message, len(endpoints)))
     if bootstrap.status == "refused":
         notes.append(warning("bootstrap_refused", f"no bootstrap interval: {bootstrap.reason}"))
+    notes += _measured_apart(endpoints)
     notes += _pairing(bootstrap, labels)
     notes += _draws(bootstrap, len(labels))
     if settings.delta == "auto" or settings.delta == float("inf"):
@@ -69,6 +70,19 @@ def _own_flops(law: AdditiveLaw, endpoints: Endpoints, settings: FitSettings) ->
         f"law {law.name} count other FLOPs; use a law in F"
     )
     return [warning("flops_mismatch", message, len(endpoints))]
+
+
+def _measured_apart(endpoints: Endpoints) -> list[Note]:
+    """Say so when the losses of different architectures are not comparable."""
+    named = {arch: rows.measured_on for arch, rows in endpoints.by_arch().items()}
+    notes = []
+    for column in ("tokenizer", "eval_set", "domain"):
+        values = {arch: found[column][0] for arch, found in named.items() if column in found}
+        if len(set(values.values())) > 1:
+            shown = ", ".join(f"{value} for {arch}" for arch, value in values.items())
+            message = f"losses are per token of different {column} ({shown}): no gain between these is given"
+            notes.append(warning("incomparable_losses", message, len(values)))
+    return notes
 
 
 def _pairing(bootstrap: Bootstrap, labels: Mapping[str, Labels]) -> list[Note]:

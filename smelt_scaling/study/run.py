@@ -103,6 +103,7 @@ def fit(
     for name, count in (("bootstrap", bootstrap), ("seed", seed)):
         if not isinstance(count, int | np.integer) or count < 0:
             raise UsageError(f"{name} {count!r}: must be a whole number of 0 or more")
+    endpoints.require_one_law()
     provenance = describe_run(endpoints)  # before the fit: the file may change while it runs
     law = get_law(law)
     settings = FitSettings(

@@ -69,12 +69,25 @@ def check_folder(folder: str | Path) -> Path:
     target = Path(folder)
     if target.exists() and not target.is_dir():
         raise StudyError(f"{target}: is a file; a study is a folder; choose another -o")
+    if (target / FILES[0]).is_file() and not _ours(target / FILES[0]):
+        raise StudyError(
+            f"{target / FILES[0]}: was not written by smelt-scaling, so it is not replaced; choose another -o"
+        )
     others = target.is_dir() and any(not path.name.startswith(ASIDE) for path in target.iterdir())
     if others and not (target / FILES[0]).is_file():
         raise StudyError(
             f"{target}: is not empty and holds no {FILES[0]}, so it will not be replaced; choose another -o"
         )
     return target
+
+
+def _ours(path: Path) -> bool:
+    """Tell whether a file is the record of a fit."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        return record["command"] == "fit" and isinstance(record["schema_version"], int)
+    except (KeyError, TypeError, ValueError):
+        return False
 
 
 def load_study(folder: str | Path) -> Study:
@@ -88,7 +101,8 @@ def load_study(folder: str | Path) -> Study:
     path = Path(folder)
     if not (path / FILES[0]).is_file():
         raise StudyError(
-            f"{path}: holds no study ({FILES[0]} is missing); make one with: smelt-scaling fit runs.parquet -o {quote(str(path))}"
+            f"{path}: holds no study ({FILES[0]} is missing); "
+            f"make one with: smelt-scaling fit runs.parquet -o {quote(str(path))}"
         )
     missing = [name for name in FILES if not (path / name).is_file()]
     if missing:
@@ -105,7 +119,8 @@ def load_study(folder: str | Path) -> Study:
         for part, digest in data.get("files", {}).items():
             if file_sha256(str(path / part)) != digest:
                 raise StudyError(
-                    f"{path / part}: is not the file that {FILES[0]} was saved with; fit again with -o {quote(str(path))}"
+                    f"{path / part}: is not the file that {FILES[0]} was saved with; "
+                    f"fit again with -o {quote(str(path))}"
                 )
         settings = dict(data["settings"])
         law = _law(settings.pop("law"), settings.pop("formula"))

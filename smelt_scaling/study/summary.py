@@ -6,8 +6,8 @@ from contextlib import suppress
 from textwrap import wrap
 
 from smelt_scaling.errors import FrontierError
-from smelt_scaling.fitting.summary import WIDTH, fit_lines, note_lines
-from smelt_scaling.formatting import format_percent
+from smelt_scaling.fitting.summary import fit_lines, note_lines
+from smelt_scaling.formatting import WIDTH, format_percent
 from smelt_scaling.frontier import Frontier
 from smelt_scaling.laws import Surface
 from smelt_scaling.resampling import percentile_interval, tail_rank
@@ -27,14 +27,18 @@ def summary_lines(study: Study, *, level: float = 0.95) -> list[str]:
         lines[:0] = wrap(f"NO BOOTSTRAP INTERVALS: {study.bootstrap.reason}", WIDTH)
     lines.append("")
     gamma: dict[str, float] = {}
+    # gamma holds no exponent of 1-S, so that a single tier leaves it as good as several do
+    powers = [power for term in study.law.parsed.terms for power in term.powers]
+    of_sparsity = {power.exponent for power in powers if power.feature.names == ("S",)}
     for arch, fit in study.fits.items():
         point = _gamma(fit.surface)
-        if point is not None and not fit.unidentified:
+        if point is not None and not set(fit.unidentified) - of_sparsity:
             gamma[arch] = point
     extra = {"gamma": gamma} if len(gamma) == len(study.fits) else {}
     lines += fit_lines(list(study.fits.values()), intervals_of(study, level), extra)
-    lines += ["", *wrap(_resampling_line(study, level), WIDTH)]
-    notes = study.all_notes
+    if study.bootstrap.status != "refused":
+        lines += ["", *wrap(_resampling_line(study, level), WIDTH)]
+    notes = [note for note in study.all_notes if note.code != "bootstrap_refused"]  # the first line says it
     if notes:
         lines += ["", *note_lines(notes)]
     return lines

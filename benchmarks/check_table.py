@@ -1,0 +1,138 @@
+"""How long a large table takes to be read and checked, and how much memory it takes.
+
+Run as a script, it checks one file: ``python check_table.py FILE``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":  # as a script, only its own folder is on the path
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.recorder import fresh_process, spread, table, timed
+
+TITLE = "Large tables"
+GOAL_S = 2.0  # for a million rows of Parquet
+SIZES = (100_000, 1_000_000)
+NAMED = "parquet, every run named"
+FORMATS = ("parquet", "csv", NAMED)
+
+
+def write_tables(folder: Path, rows: int) -> dict[str, Path]:
+    """Write runs on the cells of the example, each at a horizon and with a loss of its own; once with names of runs."""
+    import numpy as np
+
+    from smelt_scaling.papers.example import example_endpoints
+
+    frame = example_endpoints().to_frame()
+    rng = np.random.default_rng(0)
+    frame = frame.iloc[np.resize(np.arange(len(frame)), rows)].reset_index(drop=True)
+    frame["D"] *= np.exp(0.01 * rng.standard_normal(rows))
+    frame["loss"] *= np.exp(0.001 * rng.standard_normal(rows))
+    frame = frame[["arch", "scale", "cell", "F", "S", "D", "loss"]]
+    paths = {form: folder / f"runs_{rows}.{form}" for form in ("parquet", "csv")}
+    frame.to_parquet(paths["parquet"], index=False)
+    frame.to_csv(paths["csv"], index=False)
+    paths[NAMED] = folder / f"named_{rows}.parquet"
+    frame.assign(run=[f"run {row}" for row in range(rows)]).to_parquet(paths[NAMED], index=False)
+    return paths
+
+
+def measure(sizes: tuple[int, ...] = SIZES, repeats: int = 3) -> dict[str, Any]:
+    """Check every file in fresh processes, taking turns."""
+    with tempfile.TemporaryDirectory() as name:
+        found: dict[tuple[str, int], list[dict[str, float]]] = {}
+        files = {
+            (form, size): path for size in sizes for form, path in write_tables(Path(name), size).items()
+        }
+        for _ in range(repeats):
+            for key, path in files.items():
+                done = fresh_process([sys.executable, __file__, str(path)])
+                found.setdefault(key, []).append({**json.loads(done["stdout"]), "rss": done["rss"]})
+        megabytes = {key: path.stat().st_size / 1e6 for key, path in files.items()}
+    return {
+        "repeats": repeats,
+        "files": [
+            {
+                "format": form,
+                "rows": size,
+                "megabytes": megabytes[form, size],
+                **{key: spread(run[key] for run in runs) for key in ("read", "check", "wall", "cpu", "rss")},
+            }
+            for (form, size), runs in found.items()
+        ],
+    }
+
+
+def one(path: str) -> dict[str, float]:
+    """Return the seconds that reading and checking take, once everything is imported."""
+    from smelt_scaling.analyses import design_report
+    from smelt_scaling.ingest import read_endpoints
+    from smelt_scaling.papers.example import example_endpoints
+
+    with tempfile.TemporaryDirectory() as name:  # imports and first calls are not what grows with the table
+        small = Path(name) / "small"
+        frame = example_endpoints().to_frame()
+        frame.to_csv(small) if path.endswith(".csv") else frame.to_parquet(small)
+        design_report(read_endpoints(small))
+    endpoints, reading = timed(read_endpoints, path)
+    _, checking = timed(design_report, endpoints)
+    return {
+        "read": reading.wall,
+        "check": checking.wall,
+        "wall": reading.wall + checking.wall,
+        "cpu": reading.cpu + checking.cpu,
+    }
+
+
+def page(values: dict[str, Any]) -> str:
+    """Return the section."""
+    rows = []
+    for one_file in values["files"]:
+        aim = f"{GOAL_S:g} s" if one_file["format"] == "parquet" and one_file["rows"] == 1_000_000 else ""
+        rows.append(
+            [
+                f"{one_file['rows']:,} rows, {one_file['format']}, {one_file['megabytes']:.0f} MB",
+                *(f"{one_file[key]['min']:.2f}" for key in ("read", "check", "wall")),
+                f"{one_file['wall']['median']:.2f}",
+                f"{one_file['cpu']['min']:.2f}",
+                f"{one_file['rss']['median']:.0f}",
+                aim,
+            ]
+        )
+    several = {
+        form: {one_file["rows"]: one_file for one_file in values["files"] if one_file["format"] == form}
+        for form in FORMATS
+    }
+    slopes = []
+    for form, by_size in several.items():
+        if len(by_size) > 1:
+            low, high = min(by_size), max(by_size)
+            grown = by_size[high]["rss"]["median"] - by_size[low]["rss"]["median"]
+            slopes.append(f"{grown * 1e6 / (high - low):.0f} bytes per row of {form}")
+    text = (
+        "Tables of seven columns (or eight, with a name of its own for every run), read and checked as "
+        f"`smelt-scaling check` does, in fresh processes, each {values['repeats']} times in turn. Seconds count from "
+        "when everything is imported; peak memory is that of the whole process. It grows by "
+        f"{'; by '.join(slopes) or 'an unknown amount'}."
+    )
+    header = [
+        "file",
+        "read s, min",
+        "check s, min",
+        "both, min",
+        "both, median",
+        "CPU s, min",
+        "peak MB",
+        "goal",
+    ]
+    return text + "\n\n" + table(header, rows)
+
+
+if __name__ == "__main__":
+    print(json.dumps(one(sys.argv[1])))

@@ -1,0 +1,127 @@
+"""What may be fitted together: losses of one tokenizer, evaluation set, domain and source, at endpoints only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smelt_scaling._schema import counted
+
+__all__ = ["measured_on", "problems_together"]
+
+Columns = Mapping[str, NDArray[Any]]
+
+#: Columns of which one surface knows one value: a loss per token means nothing across them.
+ONE_LOSS = {"tokenizer": "tokenizers", "eval_set": "evaluation sets", "domain": "domains"}
+#: More horizons of one run than anybody decays separately: checkpoints of a curve.
+MOST_HORIZONS = 20
+#: The same for design points of tables that name no runs, where a ladder may be longer.
+MOST_UNNAMED = 100
+#: Rows that exports of sampled histories return, and how far from 500 they may be.
+SAMPLED = ((490, 530), (1000, 1000), (10000, 10000))
+
+
+def measured_on(columns: Columns) -> dict[str, tuple[str, ...]]:
+    """Return the tokenizers, evaluation sets and domains that the rows name, sorted; blanks say nothing.
+
+    Examples
+    --------
+    >>> measured_on({"tokenizer": np.array(["gpt2", "", "gpt2"])})
+    {'tokenizer': ('gpt2',)}
+    """
+    named = {name: np.unique(columns[name]).tolist() for name in ONE_LOSS if name in columns}
+    return {name: tuple(v for v in values if v) for name, values in named.items() if any(values)}
+
+
+def problems_together(columns: Columns, source: str) -> list[str]:
+    """Return one line per reason why the rows of an architecture are no set of endpoints of one law.
+
+    Parameters
+    ----------
+    columns : mapping of str to (n,) array
+        Schema columns.
+    source : str
+        The file, first in each line.
+    """
+    problems: list[str] = []
+    for arch in np.unique(columns["arch"]).tolist():
+        rows = columns["arch"] == arch
+        own = {name: values[rows] for name, values in columns.items()}
+        for name, values in measured_on(own).items():
+            if len(values) > 1:
+                shown = ", ".join(values[:3]) + (", ..." if len(values) > 3 else "")
+                problems.append(
+                    f"{source}: column {name}, {len(values)} {ONE_LOSS[name]} of {arch} ({shown}): their losses "
+                    f"per token are not comparable; keep the rows of one {name} and fit again"
+                )
+        if not problems:
+            problems += _stacked_sources(own, arch, source)
+            problems += _trajectories(own, arch, source)
+    return problems
+
+
+def _stacked_sources(own: Columns, arch: str, source: str) -> list[str]:
+    """Find the same run under several sources: evaluations that were stacked, no further runs."""
+    names = np.unique(own["source"]) if "source" in own else np.empty(0)
+    if len(names) < 2:
+        return []
+    keys = [
+        name for name in ("run", "scale", "cell", "trunk", "seed", "F", "S", "D", "N", "C") if name in own
+    ]
+    index = np.stack([np.unique(own[name], return_inverse=True)[1] for name in keys], axis=1)
+    _, run, size = np.unique(index, axis=0, return_inverse=True, return_counts=True)
+    stacked = size[run.ravel()] >= len(names)
+    if not stacked.all():
+        return []
+    shown = ", ".join(names[:3].tolist()) + (", ..." if len(names) > 3 else "")
+    return [
+        f"{source}: column source, {len(names)} sources of {arch} ({shown}) hold the same runs: each run would count "
+        f"{len(names)} times; keep the rows of one source and fit again"
+    ]
+
+
+def _trajectories(own: Columns, arch: str, source: str) -> list[str]:
+    """Find curves given as endpoints: more horizons of one run than decays."""
+    if "phase" in own or "D" not in own:
+        return []
+    unit = next((name for name in ("run", "trunk") if name in own), None)
+    keys = (
+        [unit]
+        if unit
+        else [name for name in ("scale", "cell", "F", "S", "N", "N_act", "seed") if name in own]
+    )
+    if not keys:
+        return []
+    index = np.stack([np.unique(own[name], return_inverse=True)[1] for name in keys], axis=1)
+    _, point = np.unique(index, axis=0, return_inverse=True)
+    point = point.ravel()
+    # distinct horizons per point
+    pairs = np.unique(np.stack([point, np.unique(own["D"], return_inverse=True)[1]], axis=1), axis=0)
+    horizons = np.bincount(pairs[:, 0])
+    long = horizons > (MOST_HORIZONS if unit else MOST_UNNAMED)
+    if not long.any():
+        return []
+    worst = int(horizons.argmax())
+    first = point == worst
+    what = f"{unit} {own[unit][first][0]}" if unit else f"one setting ({', '.join(keys)})"
+    sampled, many = _sampled(own, first), int(long.sum())
+    return [
+        f"{source}: {counted(many, unit or 'setting')} of {arch} with more than "
+        f"{MOST_HORIZONS if unit else MOST_UNNAMED} horizons ({what}: {int(horizons[worst])}{sampled}): curves, no "
+        "endpoints; select one endpoint per run and horizon first (smelt-scaling endpoints)"
+    ]
+
+
+def _sampled(own: Columns, rows: NDArray[np.bool_]) -> str:
+    """Say so when the rows of a run look like an export that returns a sample of the history."""
+    count = int(rows.sum())
+    if not any(low <= count <= high for low, high in SAMPLED):
+        return ""
+    axis = "step" if "step" in own and not np.isnan(own["step"][rows]).any() else "D"
+    gaps = np.diff(np.sort(own[axis][rows]))
+    if len(gaps) and gaps.max() - gaps.min() > 1e-6 * gaps.max():
+        return f", {count} rows at uneven {axis}: a sampled history, which may lack the last row; export all of it"
+    return ""

@@ -1,0 +1,133 @@
+"""What the residuals of a fit say about single endpoints and about the noise, in words."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smelt_scaling._schema import counted
+from smelt_scaling.endpoints import Endpoints
+from smelt_scaling.errors import Note, info, warning
+
+__all__ = ["residual_notes", "resolution"]
+
+Array = NDArray[np.float64]
+
+#: Robust standard deviations of the log residual beyond which an endpoint is flagged.
+OUTLYING = 5.0
+#: The scatter never counts as smaller: no loss is measured to a hundredth of a percent.
+LEAST_SCATTER = 1e-4
+#: A resolution above this share of the RMSE shows in the fit.
+COARSE = 0.2
+#: Fewer residual degrees of freedom say little of a scatter.
+FEWEST_FREE = 5
+#: Settings whose rows repeat each other when all of these agree.
+SETTINGS = (
+    "scale",
+    "cell",
+    "F",
+    "S",
+    "D",
+    "N",
+    "N_act",
+    "C",
+    "lr",
+    "unique_tokens",
+    "domain",
+    "eval_set",
+    "source",
+)
+
+
+def residual_notes(arch: str, endpoints: Endpoints, predicted: Array, degrees_of_freedom: int) -> list[Note]:
+    """Return notes on outlying endpoints, coarse losses and the scatter of repeats.
+
+    Parameters
+    ----------
+    arch : str
+        The architecture, for messages.
+    endpoints : Endpoints
+        The rows that were fitted.
+    predicted : (n,) array
+        Loss of the fitted surface at each row, nats per token.
+    degrees_of_freedom : int
+        Endpoints less fitted parameters.
+    """
+    notes = _repeats(arch, endpoints, predicted)
+    if degrees_of_freedom < FEWEST_FREE:
+        return notes
+    return _outliers(arch, endpoints, predicted) + _coarse(arch, endpoints.loss, predicted) + notes
+
+
+def _outliers(arch: str, endpoints: Endpoints, predicted: Array) -> list[Note]:
+    residual = np.log(endpoints.loss) - np.log(predicted)
+    # the normal's 75 % quantile turns a median of sizes into a standard deviation
+    centred = residual - np.median(residual)
+    scatter = max(float(np.median(np.abs(centred))) / 0.6744897501960817, LEAST_SCATTER)
+    far = np.abs(centred) / scatter
+    out = np.flatnonzero(far > OUTLYING)
+    if not len(out):
+        return []
+    labels, unit = endpoints.cells()
+    order = out[np.argsort(-far[out], kind="stable")]
+    shown = [
+        f"{labels[i]}{f' at D = {endpoints.D[i]:.4g}' if 'D' in endpoints else ''}: loss {endpoints.loss[i]:.4g} "
+        f"where the fit has {predicted[i]:.4g}"
+        for i in order[:3]
+    ]
+    more = f" and {len(out) - 3} more" if len(out) > 3 else ""
+    message = (
+        f"{arch}: {counted(len(out), 'endpoint')} over {OUTLYING:g} robust standard deviations off the fit ({unit} "
+        f"{'; '.join(shown)}{more}); kept: check these runs"
+    )
+    return [warning("outlier", message, len(out))]
+
+
+def resolution(loss: Array) -> float:
+    """Return the largest step, decimal or binary, of which all losses are multiples; 0 if there is none.
+
+    Examples
+    --------
+    >>> resolution(np.array([1.94, 2.05, 2.11, 2.4])), resolution(np.array([1.9453125, 2.0546875, 2.125, 2.25]))
+    (0.01, 0.0078125)
+    """
+    steps = [10.0**-digits for digits in range(6)] + [2.0**-bits for bits in range(1, 14)]
+    for step in sorted(steps, reverse=True):
+        multiple = loss / step
+        # float32 columns hold decimals to about 1e-7
+        if np.all(np.abs(multiple - np.round(multiple)) < 1e-3):
+            return step
+    return 0.0
+
+
+def _coarse(arch: str, loss: Array, predicted: Array) -> list[Note]:
+    step = resolution(loss)
+    rmse = float(np.sqrt(np.mean((loss - predicted) ** 2)))
+    if step <= COARSE * rmse or step == 0.0:
+        return []
+    message = (
+        f"{arch}: losses are multiples of {step:.3g}, coarse beside the RMSE of {rmse:.2g}; "
+        "export them with more digits"
+    )
+    return [warning("low_precision", message, len(loss))]
+
+
+def _repeats(arch: str, endpoints: Endpoints, predicted: Array) -> list[Note]:
+    """Estimate the scatter of repeated settings, pooled over settings."""
+    keys = [name for name in SETTINGS if name in endpoints.columns]
+    index = np.stack([np.unique(endpoints[name], return_inverse=True)[1] for name in keys], axis=1)
+    _, group, size = np.unique(index, axis=0, return_inverse=True, return_counts=True)
+    group = group.ravel()
+    repeated = size[group] > 1
+    if not repeated.any():
+        return []
+    mean = np.bincount(group, endpoints.loss) / size
+    settings = int((size > 1).sum())
+    free = int(repeated.sum()) - settings
+    pooled = float(np.sqrt(np.sum((endpoints.loss - mean[group])[repeated] ** 2) / free))
+    rmse = float(np.sqrt(np.mean((endpoints.loss - predicted) ** 2)))
+    message = (
+        f"{arch}: {int(repeated.sum())} repeats of {counted(settings, 'setting')} scatter by {pooled:.2g} nats "
+        f"(standard deviation; RMSE of the fit: {rmse:.2g})"
+    )
+    return [info("seed_noise", message, int(repeated.sum()))]

@@ -1,0 +1,305 @@
+"""What the program says when it refuses, pinned word by word.
+
+Every message is provoked, not quoted; the text lies in ``golden/messages.txt``, to be read aloud in review. After a
+change of words: ``SMELT_UPDATE_GOLDEN=1 pytest tests/test_messages.py``, then read the difference.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from smelt_scaling import (
+    Endpoints,
+    allocate,
+    ce_gain,
+    example_endpoints,
+    fit,
+    load_paper,
+    load_study,
+    predict,
+    read_endpoints,
+    show_table,
+    simulate,
+)
+from smelt_scaling.cli import run
+from smelt_scaling.errors import SmeltScalingError
+from smelt_scaling.laws import get_law
+
+GOLDEN = Path(__file__).parent / "golden" / "messages.txt"
+MAX_LENGTH = 300
+CSV = "arch,run,F,S,D,loss\na,r1,6e8,0,2e10,3.25\na,r2,6e8,0,4e10,3\nb,r3,6e8,0,2e10,3.5\nb,r4,6e8,0,4e10,3.25\n"
+RUNS = example_endpoints()
+PAPER = load_paper("smelt")
+
+
+def table(**columns: Any) -> Callable[[], Any]:
+    """Read a table of three runs with some columns replaced, and None for those left out."""
+    plain = {
+        "arch": ["a", "a", "a"],
+        "F": [6e8, 7e8, 8e8],
+        "D": [1e10, 2e10, 4e10],
+        "loss": [3.25, 3.0, 2.75],
+    }
+    options = {key: columns.pop(key) for key in ("mapping", "units", "flops") if key in columns}
+    kept = {name: values for name, values in {**plain, **columns}.items() if values is not None}
+    return lambda: Endpoints.from_frame(pd.DataFrame(kept), source="runs.parquet", **options)
+
+
+def file(data: bytes | str, name: str = "runs.csv", **options: Any) -> Callable[[], Any]:
+    def call() -> Endpoints:
+        Path(name).write_bytes(data.encode() if isinstance(data, str) else data)
+        return read_endpoints(name, **options)
+
+    return call
+
+
+def cli(*argv: str, given: str | None = None) -> Callable[[], Any]:
+    def call() -> None:
+        if given is not None:
+            Path("runs.csv").write_text(given, encoding="utf-8")
+        raise Said(run(argv))
+
+    return call
+
+
+class Said(Exception):  # noqa: N818
+    """A command ended with this code; what it said is on standard error."""
+
+
+@cache
+def study() -> Any:
+    return fit(RUNS, bootstrap=0)
+
+
+@cache
+def one_architecture() -> Any:
+    return fit(RUNS.by_arch()["smelt"], bootstrap=0)
+
+
+def one_tier() -> Any:
+    return fit(RUNS.select(RUNS.tiers == 1), bootstrap=0)
+
+
+def ladder() -> Endpoints:
+    rows = {"C": [2.19e17, 1.70e18, 9.00e18, 4e19], "loss": [3.7404, 3.3834, 3.1230, 2.9]}
+    return Endpoints.from_frame(rows, source="runs.parquet")
+
+
+def broken_study() -> Any:
+    study().save("study")
+    (Path("study") / "endpoints.parquet").unlink(missing_ok=True)
+    return load_study("study")
+
+
+def full_folder() -> None:
+    Path("mine").mkdir()
+    Path("mine/thesis.tex").touch()
+    study().save("mine")
+
+
+#: What is wrong -> the least that provokes it, by the part of the program that says so.
+SITUATIONS: dict[str, dict[str, Callable[[], Any]]] = {
+    "files": {
+        "not there": lambda: read_endpoints("nothing.csv"),
+        "a folder": lambda: read_endpoints("."),
+        "empty": file(""),
+        "only comments": file("# a\n"),
+        "only a header": file("arch,F,D,loss\n"),
+        "no header": file("The loss was 3.25.\n"),
+        "header in a comment": file("# " + CSV),
+        "ragged": file(CSV + "b,r5,6e8,0,8e10\n"),
+        "row behind a hash": file(CSV.replace("b,r4", "#b,r4")),
+        "open quote": file(CSV + '"b,r5,6e8,0,8e10,3\n'),
+        "commas and points": file("arch;F;D;loss\na;6e8;2e10;3,25\na;6e8;4e10;3.0\n"),
+        "latin-1": file(CSV.replace("b,", "\xe9,").encode("latin-1")),
+        "binary": file(b"\0\1\2\3"),
+        "excel": file(b"\xd0\xcf\x11\xe0" + bytes(508), "runs.xls"),
+        "html": file("<html></html>"),
+        "pickle": file(b"\x80\x04\x95.", "runs.pkl"),
+        "lfs": file("version https://git-lfs.github.com/spec/v1\n"),
+        "torn gzip": file(b"\x1f\x8b\x08\0\0\0", "runs.csv.gz"),
+        "torn parquet": file(b"PAR1 and no more", "runs.parquet"),
+        "torn json": file('{"arch": "a"}\n{"arch"', "runs.jsonl"),
+        "json of lists": file("[[1, 2]]", "runs.json"),
+        "json nested": file('[{"loss": {"ce": 3}, "F": 6e8}]', "runs.json"),
+        "json key twice": file('[{"loss": 3, "loss": 4, "F": 6e8}]', "runs.json"),
+    },
+    "columns": {
+        "no loss": table(loss=None, **{"val/ce": [3.25, 3.0, 2.75]}),
+        "no F": table(F=None),
+        "map to nothing": table(mapping={"loss": "los"}),
+        "map of nothing": table(mapping={"los": "loss"}),
+        "unknown unit": table(units={"D": "bn"}),
+        "unit of nothing": table(units={"N": "B"}),
+        "twice": lambda: Endpoints.from_frame(
+            pd.DataFrame([["a", 6e8, 3.0, 3.1]], columns=["arch", "F", "loss", "loss"]), source="runs.parquet"
+        ),
+        "named like a perplexity": table(loss=None, ppl=[9.0, 8.0, 7.0], mapping={"loss": "ppl"}),
+        "6N without N": table(flops="6N"),
+        "unknown rule": table(flops="2N"),
+    },
+    "values": {
+        "text": table(D=["2e10", "12 bn?", "4e10"]),
+        "missing": table(D=[2e10, np.nan, 4e10]),
+        "name missing": table(arch=["a", "", "a"]),
+        "negative": table(loss=[3.25, -3.0, 2.75]),
+        "zero tokens": table(D=[0.0, 2e10, 4e10]),
+        "float16": table(F=np.array([np.inf, 6e4, 6e4], dtype=np.float16)),
+        "percent": table(S=[86.0, 94.7, 96.9]),
+        "sparsity of 1": table(S=[0.86, 1.0, 0.86]),
+        "sparsity far below 0": table(S=[0.86, -0.4, 0.86]),
+        "billions": table(D=[20.5, 31.0, 105.0]),
+        "a perplexity": table(loss=[33.0, 29.0, 25.0]),
+        "a perplexity below 1": table(loss=[33.0, 0.9, 25.0], units={"loss": "ppl"}),
+        "forward-only FLOPs": table(C=[2e18, 14e18 / 3, 32e18 / 3]),
+        "weights of 0": table(weight=[0.0, 0.0, 0.0]),
+    },
+    "selections": {
+        "no row left": lambda: RUNS.select(np.zeros(len(RUNS), dtype=bool)),
+        "tier not there": lambda: RUNS.exclude_tier(0.5),
+        "tier no sparsity": lambda: RUNS.exclude_tier(95),
+        "unknown unit of resampling": lambda: RUNS.cells("person"),
+        "column not there": lambda: RUNS["lr"],
+    },
+    "laws": {
+        "unknown": lambda: get_law("quadratic"),
+        "broken formula": lambda: get_law("E + A*F**"),
+        "forbidden formula": lambda: get_law("E + open(F)"),
+        "feature not there": lambda: fit(RUNS, "E + A*Q**-a", bootstrap=0),
+    },
+    "fits": {
+        "not endpoints": lambda: fit("runs.parquet"),  # type: ignore[arg-type]
+        "too few": lambda: fit(RUNS.select(np.arange(2)), bootstrap=0),
+        "only N": lambda: fit(table(F=None, N=[1e8, 2e8, 3e8])(), bootstrap=0),
+        "no D": lambda: fit(ladder(), "additive", bootstrap=0),
+        "negative bootstrap": lambda: fit(RUNS, bootstrap=-5),
+        "no delta": lambda: fit(RUNS, bootstrap=0, delta=0),
+        "no starts": lambda: fit(RUNS, bootstrap=0, starts=0),
+        "unknown residual": lambda: fit(RUNS, bootstrap=0, residual="square"),  # type: ignore[arg-type]
+        "unknown engine": lambda: fit(RUNS, bootstrap=0, engine="adam"),  # type: ignore[arg-type]
+        "pin of no parameter": lambda: fit(RUNS, bootstrap=0, pins={"Q": 1.0}),
+        "pin of no architecture": lambda: fit(RUNS, bootstrap=0, pins={"nobody": {"E": 1.0}}),
+        "negative pin": lambda: fit(RUNS, bootstrap=0, pins={"E": -1.0}),
+    },
+    "analyses": {
+        "negative budget": lambda: ce_gain(PAPER, -1e21),
+        "budget in words": lambda: ce_gain(PAPER, "many"),  # type: ignore[arg-type]
+        "sparsity of 95": lambda: ce_gain(PAPER, 1e21, sparsities=95),
+        "unknown architecture": lambda: ce_gain(PAPER, 1e21, target="nobody"),
+        "one architecture": lambda: ce_gain(one_architecture(), 1e21),
+        "the same twice": lambda: ce_gain(PAPER, 1e21, target="smelt", reference="smelt"),
+        "level of 95": lambda: ce_gain(PAPER, 1e21, level=95),
+        "unknown interval": lambda: ce_gain(PAPER, 1e21, interval="bca"),  # type: ignore[arg-type]
+        "another sparsity than the only one": lambda: ce_gain(one_tier(), 1e21, sparsities=0.5),
+        "no study": lambda: ce_gain(RUNS, 1e21),  # type: ignore[arg-type]
+        "no split of C": lambda: allocate(fit(ladder(), "power-c", bootstrap=0), 1e21),
+        "prediction without D": lambda: predict(PAPER, {"F": 1e9, "S": 0.9}),
+        "prediction of nothing": lambda: predict(PAPER, {"F": 1e9, "S": 0.9, "D": -1}),
+        "unknown format": lambda: show_table(ce_gain(PAPER, 1e21), "xml"),
+        "unknown paper": lambda: load_paper("gpt"),
+        "simulation without a surface": lambda: simulate({}, RUNS.to_frame(), sd=0.0),
+    },
+    "studies": {
+        "no study there": lambda: load_study("nowhere"),
+        "a part missing": broken_study,
+        "a folder with other things": full_folder,
+    },
+    "commands": {
+        "no file": cli("check", "nothing.csv"),
+        "two problems": cli("check", "runs.csv", given=CSV.replace("3.25", "-3").replace("6e8", "x")),
+        "a map of nothing": cli("check", "runs.csv", "--map", "loss", given=CSV),
+        "a map given twice": cli("check", "runs.csv", "--map", "loss=a,loss=b", given=CSV),
+        "too few runs": cli("fit", "runs.csv", "--bootstrap", "0", given=CSV),
+        "no study": cli("ce-gain", "-b", "1e21"),
+        "study and paper": cli("ce-gain", "-b", "1e21", "--study", "x", "--published", "smelt"),
+        "budget of 0": cli("ce-gain", "-b", "0", "--published", "smelt"),
+        "a sparsity in words": cli("ce-gain", "-b", "1e21", "--sparsity", "x", "--published", "smelt"),
+        "outside the runs": cli("ce-gain", "-b", "1e26", "--strict", "--published", "smelt"),
+        "a point without D": cli("predict", "--at", "F=1e9", "--published", "smelt"),
+        "a point in words": cli("predict", "--at", "F=big,D=1,S=0", "--published", "smelt"),
+        "delta of 0": cli("fit", "runs.csv", "--delta", "0", given=CSV),
+        "starts in words": cli("fit", "runs.csv", "--starts", "many", given=CSV),
+        "a pin of nothing": cli("fit", "runs.csv", "--pin", "E", given=CSV),
+        "a pin twice": cli("fit", "runs.csv", "--pin", "E=1.6", "--pin", "E=1.7", given=CSV),
+        "a file in the way": cli("example", "-o", "runs.csv", given=CSV),
+    },
+}  # fmt: skip
+CASES = [(part, name) for part, several in SITUATIONS.items() for name in several]
+
+#: What other packages say in brackets, and may say otherwise in their next version.
+FOREIGN = re.compile(
+    r"(broken (?:Parquet or Arrow file|gzip data|JSON)|not an expression|quotes that do not match) \(.*?\)(?=[;:])"
+)
+
+#: Words of the workshop; a message speaks of tables, runs and options instead.
+JARGON = re.compile(
+    r"Traceback|\b\w+(?:Error|Exception)\b|NoneType|ndarray|\bdtype|<class|\bkwarg|\bNone\b|\bdict\b|\bself\b"
+)
+
+
+def said(call: Callable[[], Any], capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str]]:
+    """Provoke a message; return the exit code and its lines."""
+    capsys.readouterr()
+    try:
+        call()
+    except Said as ended:
+        lines = capsys.readouterr().err.splitlines()
+        return ended.args[0], [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+    except SmeltScalingError as error:
+        return error.exit_code, str(error).splitlines()
+    return 0, []
+
+
+@pytest.fixture(scope="module")
+def collected() -> dict[tuple[str, str], tuple[int, list[str]]]:
+    return {}
+
+
+@pytest.mark.parametrize(("part", "name"), CASES, ids=[f"{part}: {name}" for part, name in CASES])
+def test_a_message_is_one_line_per_problem_in_plain_words(
+    part: str,
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    collected: dict[tuple[str, str], tuple[int, list[str]]],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, lines = said(SITUATIONS[part][name], capsys)
+    collected[part, name] = code, lines
+    assert code in (2, 3, 4, 5)
+    assert lines
+    for line in lines:
+        assert 20 <= len(line) <= MAX_LENGTH, line
+        assert not JARGON.search(line), line
+        assert str(tmp_path) not in line, line  # a file is called what its owner called it
+        assert not line.endswith("."), line
+        assert re.search(r"[:;,(-]", line), line  # what and where, then the rule or the remedy
+
+
+def test_the_words_are_those_on_record(
+    collected: dict[tuple[str, str], tuple[int, list[str]]], request: pytest.FixtureRequest
+) -> None:
+    if len(collected) < len(CASES):
+        pytest.skip("only a part of the messages was provoked in this run")
+    text = [
+        "What the program says when it refuses: the exit code, then one line per problem. Generated by its test.\n"
+    ]
+    for part, several in SITUATIONS.items():
+        text.append(f"\n== {part}\n")
+        for name in several:
+            code, lines = collected[part, name]
+            text.append(f"\n{name} [{code}]\n" + "".join(f"    {line}\n" for line in lines))
+    spoken = FOREIGN.sub(r"\1 (...)", "".join(text))
+    if os.environ.get("SMELT_UPDATE_GOLDEN"):
+        GOLDEN.write_text(spoken, encoding="utf-8")
+    assert spoken == GOLDEN.read_text(encoding="utf-8")
