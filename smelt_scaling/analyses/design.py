@@ -63,6 +63,7 @@ def design_report(
     missing = [name for name in law.columns if name not in endpoints and name != "S"]
     if missing:
         raise DataError(endpoints.explain_missing(*missing))
+    endpoints.require_one_law()  # what a fit would refuse, said before one is tried
     labels, unit = endpoints.cells(resample)
     rows: list[dict[str, Any]] = []
     notes: list[Note] = []
