@@ -24,7 +24,7 @@ FORMATS = ("parquet", "csv", NAMED)
 
 
 def write_tables(folder: Path, rows: int) -> dict[str, Path]:
-    """Write runs on the cells of the example, each at a horizon and with a loss of its own; once with names of runs."""
+    """Write runs like the example's, six horizons to a cell, no two alike; once with names of runs."""
     import numpy as np
 
     from smelt_scaling.papers.example import example_endpoints
@@ -34,6 +34,9 @@ def write_tables(folder: Path, rows: int) -> dict[str, Path]:
     frame = frame.iloc[np.resize(np.arange(len(frame)), rows)].reset_index(drop=True)
     frame["D"] *= np.exp(0.01 * rng.standard_normal(rows))
     frame["loss"] *= np.exp(0.001 * rng.standard_normal(rows))
+    cell = np.arange(rows) // 6  # the example lists the six horizons of a cell one after the other
+    frame["F"] *= 1 + 1e-7 * cell
+    frame["cell"] = [f"cell {number}" for number in cell]
     frame = frame[["arch", "scale", "cell", "F", "S", "D", "loss"]]
     paths = {form: folder / f"runs_{rows}.{form}" for form in ("parquet", "csv")}
     frame.to_parquet(paths["parquet"], index=False)

@@ -29,7 +29,7 @@ PILOT = 256
 SEEDS = 32
 THOROUGH_SEEDS = 8
 SCREEN = 4096  # replicates screened at once
-BLOCK_ELEMENTS = 600_000  # rows x replicates in one batch: enough to keep stragglers company
+BLOCK_ELEMENTS = 2_000_000  # rows x replicates in one batch: enough to keep stragglers company
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
