@@ -85,10 +85,17 @@ def to_numbers(
     cells = series.astype(object).to_numpy()
     numbers = np.full(len(series), np.nan)
     try:
+        if any(map(_lax, cells)):
+            raise ValueError  # noqa: TRY301  # such cells are judged one by one
         numbers[~missing] = cells[~missing].astype(np.float64)
     except (OverflowError, TypeError, ValueError):
         return _cell_by_cell(cells, missing, name, units, source, table)
     return numbers
+
+
+def _lax(value: Any) -> bool:
+    """Whether Python would read a text as a number that people do not write so: "1_000", full-width digits."""
+    return isinstance(value, str) and ("_" in value or not value.isascii())
 
 
 def _cell_by_cell(
@@ -110,6 +117,8 @@ def _cell_by_cell(
         if absent:
             continue
         try:
+            if _lax(value):
+                raise ValueError  # noqa: TRY301
             numbers[row] = float(value)
         except OverflowError:
             numbers[row] = np.inf

@@ -53,6 +53,11 @@ def check_plausible(
         where = f"{place}, median {median:.4g} {column.unit}"
         if median > column.most:
             problems.append(f"{where}: beyond any training run; {_too_large(name, units)}")
+        elif np.any(large := np.isfinite(values) & (values > column.most)):
+            problems.append(
+                f"{place}, {first_rows(large)} above {column.most:g} {column.unit} beside a median of {median:.4g}: "
+                "beyond any training run; correct the cells"
+            )
         elif name in units:
             continue
         elif 0 < median < column.least:

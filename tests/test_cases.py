@@ -781,3 +781,26 @@ def test_case_50_pins() -> None:
     for one in study.fits.values():
         assert one.surface.coefficients["E"] == 1.4
         assert "E = 1.4" in note(one.notes, "pinned").message
+
+
+@pytest.mark.parametrize(("column", "value"), [("D", 1e300), ("F", 1e40), ("N", 1e30)])
+def test_case_46b_one_cell_beyond_any_training_run(column: str, value: float) -> None:
+    """A single absurd cell beside sane ones is refused by row, where a median would not see it."""
+    frame = example_endpoints().to_frame()
+    frame.loc[7, column] = value
+    with pytest.raises(DataError, match=rf"column {column}.*1 row \(first: 8\).*beyond any training run"):
+        Endpoints.from_frame(frame)
+
+
+def test_case_13a_digits_that_only_python_reads() -> None:
+    """Underscores are refused by row; full-width digits are read, with a note that counts them."""
+    frame = example_endpoints().to_frame().astype({"D": object})
+    digits = str(int(frame.loc[3, "D"]))
+    wide = frame.copy()
+    wide.loc[3, "D"] = chr(ord(digits[0]) - ord("0") + 0xFF10) + digits[1:]
+    read = Endpoints.from_frame(wide)
+    assert read.digest == example_endpoints().digest
+    assert [note.count for note in read.notes if note.code == "parsed_numbers"] == [1]
+    frame.loc[3, "D"] = f"{int(digits):_}"
+    with pytest.raises(DataError, match=r"column D, 1 row \(first: 4\) not a number"):
+        Endpoints.from_frame(frame)
