@@ -4,34 +4,18 @@ from __future__ import annotations
 
 import math
 
-from smelt_scaling.analyses.view import view_of
+from smelt_scaling.analyses.view import common_window, view_of
 from smelt_scaling.errors import Note, UsageError, info
 from smelt_scaling.papers import Paper
 from smelt_scaling.study import Study
 
-__all__ = ["budgets_or_default", "pair_window", "round_budgets", "window_of"]
+__all__ = ["budgets_or_default", "round_budgets", "window_of"]
 
 
 def window_of(source: Study | Paper) -> tuple[float, float] | None:
     """Return the budgets that the runs of every architecture cover; None if there are none."""
-    windows = [side.window.get("C") for side in view_of(source).sides.values()]
-    known = [window for window in windows if window is not None]
-    if len(known) < len(windows) or not known:
-        return None
-    low, high = max(low for low, _ in known), min(high for _, high in known)
-    return (low, high) if low <= high else None
-
-
-def pair_window(source: Study | Paper, *archs: str) -> tuple[float, float] | None:
-    """Return the budgets that the runs of all the named architectures cover; None if a window is not known.
-
-    The lower end is above the upper one where they have none in common.
-    """
-    windows = [view_of(source).side(arch).window.get("C") for arch in archs]
-    known = [window for window in windows if window is not None]
-    if len(known) < len(archs):
-        return None
-    return max(low for low, _ in known), min(high for _, high in known)
+    window = common_window(view_of(source).sides.values())
+    return window if window is not None and window[0] <= window[1] else None
 
 
 def round_budgets(low: float, high: float) -> list[float]:

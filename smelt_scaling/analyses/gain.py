@@ -13,7 +13,16 @@ from smelt_scaling.analyses.frames import finish_frame
 from smelt_scaling.analyses.remarks import gain_notes
 from smelt_scaling.analyses.support import outside
 from smelt_scaling.analyses.turning import turnover
-from smelt_scaling.analyses.view import IntervalKind, Side, View, check_budgets, ends, grid_of, view_of
+from smelt_scaling.analyses.view import (
+    IntervalKind,
+    Side,
+    View,
+    check_budgets,
+    common_window,
+    ends,
+    grid_of,
+    view_of,
+)
 from smelt_scaling.errors import Note, UsageError, info
 from smelt_scaling.frontier import Frontier, log_multiplier
 from smelt_scaling.papers import Paper
@@ -119,11 +128,9 @@ def ce_gain(
         rows, view, notes, level=level, interval=interval, target=target, reference=reference
     )
     frame.attrs["turnover"] = turning
-    # the budgets that the runs of both cover, to mark where a table's peaks and crossings lie beyond them
-    windows = [side.window.get("C") for side in pair]
-    known = [window for window in windows if window is not None]
-    low_high = (max(low for low, _ in known), min(high for _, high in known)) if len(known) == 2 else None
-    frame.attrs["window"] = low_high
+    frame.attrs["window"] = common_window(
+        pair
+    )  # marks peaks and crossings that lie beyond the runs of either
     return frame
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -18,7 +18,17 @@ from smelt_scaling.papers import Paper
 from smelt_scaling.resampling import Draws, jackknife_t_interval, percentile_interval
 from smelt_scaling.study import Study
 
-__all__ = ["INTERVALS", "IntervalKind", "Side", "View", "check_budgets", "ends", "grid_of", "view_of"]
+__all__ = [
+    "INTERVALS",
+    "IntervalKind",
+    "Side",
+    "View",
+    "check_budgets",
+    "common_window",
+    "ends",
+    "grid_of",
+    "view_of",
+]
 
 Array = NDArray[np.float64]
 IntervalKind = Literal["percentile", "jackknife-t"]
@@ -211,6 +221,18 @@ class View:
                     f"{side.arch}: {error}; ask predict for the loss at a point, or fit a law with an optimum, such as "
                     "--law additive"
                 ) from error
+
+
+def common_window(sides: Iterable[Side]) -> tuple[float, float] | None:
+    """Return the budgets that the runs of every side cover; None if a window is not known.
+
+    The lower end is above the upper one where they have no budget in common.
+    """
+    windows = [side.window.get("C") for side in sides]
+    known = [window for window in windows if window is not None]
+    if not known or len(known) < len(windows):
+        return None
+    return max(low for low, _ in known), min(high for _, high in known)
 
 
 def check_budgets(budgets: ArrayLike) -> Array:

@@ -13,11 +13,11 @@ HELP = """Compute-optimal model size, tokens and loss of a budget.
 \bExample:
   $ smelt-scaling allocate --published smelt --budget 1e21 --sparsity 0.95
   ...
-  arch      budget      S      F*    D*   F*/6  D*/(F*/6)   loss
-  baseline  1.0e21  0.950  8.76e9  114B  1.46B       78.2  1.725
-  smelt     1.0e21  0.950  8.92e9  112B  1.49B       75.3  1.714
+  arch      budget      S      F*    D*     N*  D*/N*   loss
+  baseline  1.0e21  0.950  8.76e9  114B  1.46B   78.2  1.725
+  smelt     1.0e21  0.950  8.92e9  112B  1.49B   75.3  1.714
 
-F*/6 is the dense model of equal compute, D* over it tokens per parameter; the 6 is the --flops-per-param of the fit.
+N* = F*/6 is the dense model of equal compute, D*/N* tokens per parameter; the 6 is the fit's --flops-per-param.
 """
 
 

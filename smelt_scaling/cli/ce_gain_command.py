@@ -37,7 +37,7 @@ def show_gain(
 ) -> None:
     """Tabulate gains."""
     from smelt_scaling.analyses import ce_gain
-    from smelt_scaling.analyses.budgets import budgets_or_default, pair_window
+    from smelt_scaling.analyses.budgets import budgets_or_default
     from smelt_scaling.cli.output import finish
     from smelt_scaling.cli.parse import parse_budgets, parse_numbers
     from smelt_scaling.cli.sources import open_source
@@ -54,9 +54,6 @@ def show_gain(
         level=level,
         interval=interval.value,
     )
-    # the names as settled: the table marks where the saving turns beyond the runs of these two
-    pair = (frame.attrs["settings"]["target"], frame.attrs["settings"]["reference"])
-    frame.attrs["window"] = pair_window(source.value, *pair)
     finish(
         "ce-gain",
         frame,

@@ -43,8 +43,8 @@ ALLOCATION = (
     SPARSITY,
     Column(key="flops_per_token", header="F*", kind="quantity"),
     Column(key="tokens", header="D*", kind="size"),
-    Column(key="dense_params", header="F*/6", kind="size", redundant=True),
-    Column(key="tokens_per_param", header="D*/(F*/6)", kind="number", digits=3, interval=True),
+    Column(key="dense_params", header="N*", kind="size", redundant=True),
+    Column(key="tokens_per_param", header="D*/N*", kind="number", digits=3, interval=True),
     Column(key="loss", header="loss", kind="number"),
 )
 
@@ -138,7 +138,7 @@ def allocation_document(frame: pd.DataFrame) -> Document:
         title="Compute-optimal model size, tokens and loss",
         caption=(
             _interval_sentence(frame, drawn),
-            f"F* in training FLOPs per token, D* in tokens, F*/{ratio} the dense parameters of equal compute; "
+            f"F* in training FLOPs per token, D* in tokens, N* = F*/{ratio} the dense parameters of equal compute; "
             "loss in nats/token.",
             *(["Intervals of every quantity are in csv and json."] if drawn else []),
         ),
