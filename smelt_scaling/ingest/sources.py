@@ -1,0 +1,172 @@
+"""Where logs come from: paths, globs, folders and URLs as a sorted list of files that can be opened."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from glob import glob, has_magic
+from pathlib import Path
+from typing import IO, Any, cast
+
+from smelt_scaling.errors import IngestError
+
+__all__ = ["HEAD", "Source", "find_sources", "text_lines"]
+
+#: Bytes that a reader may look at to recognise its format.
+HEAD = 65536
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """One file of logs.
+
+    Parameters
+    ----------
+    path : str
+        As shown in messages: a path or URL.
+    name : str
+        What to call a run that the log itself does not name: the path within the folder that was given, without
+        its endings.
+    size : int
+        Bytes, as stored.
+    opener : callable
+        Opens the stored bytes.
+    local : pathlib.Path, optional
+        Where it lies, if it is a local file.
+    progress : callable, optional
+        Called with the number of stored bytes read since the last call.
+    """
+
+    path: str
+    name: str
+    size: int
+    opener: Callable[[], IO[bytes]] = field(repr=False)
+    local: Path | None = None
+    progress: Callable[[int], None] | None = field(default=None, repr=False)
+
+    def open(self) -> IO[bytes]:
+        """Open the file, unpacked (gzip, bzip2, xz, zstd by content).
+
+        Raises
+        ------
+        IngestError
+            If it cannot be opened.
+        """
+        try:
+            raw: IO[bytes] = self.opener()
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise IngestError(f"{self.path}: cannot be read: {reason}; check the file") from error
+        if self.progress is not None:
+            raw = cast(IO[bytes], io.BufferedReader(_Counted(raw, self.progress), 1 << 18))
+        head = raw.read(6)
+        raw.seek(0)
+        if head.startswith(b"\x1f\x8b"):
+            return cast(IO[bytes], gzip.open(raw))
+        if head.startswith(b"BZh"):
+            return cast(IO[bytes], bz2.open(raw))
+        if head.startswith(b"\xfd7zXZ\x00"):
+            return cast(IO[bytes], lzma.open(raw))
+        if head.startswith(b"\x28\xb5\x2f\xfd"):
+            import pyarrow as pa
+
+            return cast(IO[bytes], pa.CompressedInputStream(raw, "zstd"))
+        return raw
+
+    def head(self) -> bytes:
+        """Return the first bytes, unpacked; fewer where the packed data end early."""
+        with self.open() as stream:
+            try:
+                return stream.read(HEAD)
+            except (OSError, EOFError, lzma.LZMAError) as error:
+                raise IngestError(
+                    f"{self.path}: broken packed data ({error}); copy the file again"
+                ) from error
+
+
+class _Counted(io.RawIOBase):
+    """A raw stream that reports how much of it was read."""
+
+    def __init__(self, stream: IO[bytes], report: Callable[[int], None]) -> None:
+        self._stream, self._report = stream, report
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        self._report(len(data))
+        return len(data)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._stream.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._stream.tell()
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def find_sources(paths: Sequence[str | Path]) -> list[Source]:
+    """List the files of paths, globs and folders (searched through), sorted by path.
+
+    Raises
+    ------
+    IngestError
+        If a path or pattern matches nothing.
+    """
+    found: dict[str, Source] = {}
+    for path in map(str, paths):
+        for source in _local(path):
+            found.setdefault(source.path, source)
+    return [found[path] for path in sorted(found)]
+
+
+def _local(path: str) -> Iterator[Source]:
+    place = Path(path)
+    if place.is_dir():
+        files = [file for file in place.rglob("*") if file.is_file() and not _hidden(file.relative_to(place))]
+        root = place
+    elif place.is_file():
+        files, root = [place], place.parent
+    elif has_magic(path):
+        files, root = [Path(file) for file in glob(path, recursive=True) if Path(file).is_file()], Path()
+    else:
+        raise IngestError(f"{path}: no such file or folder; check the path")
+    if not files:
+        raise IngestError(f"{path}: no file there; name a folder with logs, or the files")
+    for file in files:
+        yield Source(
+            path=str(file),
+            name=str(file.relative_to(root).with_suffix("")) if root in file.parents else file.stem,
+            size=file.stat().st_size,
+            opener=lambda file=file: file.open("rb"),  # type: ignore[misc]
+            local=file,
+        )
+
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def text_lines(source: Source) -> Iterator[tuple[int, str, bool]]:
+    r"""Yield (line number from 1, text without its end, whole); the last line of a file without an end is not whole.
+
+    Bytes that are no UTF-8 are replaced, so that one damaged line costs no more than itself.
+    """
+    with source.open() as stream:
+        try:
+            for number, line in enumerate(stream, 1):
+                yield number, line.decode("utf-8", "replace").rstrip("\r\n"), line.endswith(b"\n")
+        except (EOFError, OSError, lzma.LZMAError, ValueError) as error:
+            raise IngestError(f"{source.path}: broken packed data ({error}); copy the file again") from error
