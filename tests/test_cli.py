@@ -54,7 +54,7 @@ PUBLISHED_TURNOVER = {
     0.969: (4.4915e22, 0.20623, [2.1262e19, 6.0516e24]),
 }
 
-COMMANDS = ["example", "check", "fit", "ce-gain", "allocate", "predict", "reproduce"]
+COMMANDS = ["example", "check", "fit", "ce-gain", "allocate", "predict", "reproduce", "explain"]
 HEAVY = ["matplotlib", "numpy", "pandas", "pyarrow", "scipy", "statsmodels"]
 
 
@@ -163,7 +163,7 @@ def help_example(command: str) -> tuple[list[str], list[str]]:
     return first.removeprefix("$ smelt-scaling ").split(), [line for line in rest if line != "..."]
 
 
-@pytest.mark.parametrize("command", ["check", "ce-gain", "allocate", "predict"])
+@pytest.mark.parametrize("command", ["check", "ce-gain", "allocate", "predict", "explain"])
 @pytest.mark.usefixtures("here")
 def test_output_shown_in_help_is_real(cli: Any, command: str) -> None:
     argv, lines = help_example(command)

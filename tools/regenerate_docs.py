@@ -33,6 +33,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -275,14 +276,17 @@ def run_blocks(document: Document, folder: Path) -> list[str]:
 
 
 def note_codes() -> list[str]:
-    """Return the table of note codes."""
-    from smelt_scaling.errors import NOTE_CODES
+    """Return a section per stage and a heading per note code, so that a code is an anchor."""
+    from smelt_scaling.note_codes import STAGES
 
-    return [
-        "| code | meaning |",
-        "| --- | --- |",
-        *(f"| `{code}` | {text} |" for code, text in NOTE_CODES.items()),
-    ]
+    lines: list[str] = []
+    for stage, codes in STAGES.items():
+        lines += ["", f"## {stage}"]
+        for code, said in codes.items():
+            lines += ["", f"### `{code}`", ""]
+            lines += textwrap.wrap(f"*{said.severity}*: {said.meaning}", 118)
+            lines += ["", *textwrap.wrap(f"What to do: {said.remedy}", 118)]
+    return lines[1:]
 
 
 def endpoint_columns() -> list[str]:

@@ -16,6 +16,7 @@ from smelt_scaling.cli.allocate_command import register as register_allocate
 from smelt_scaling.cli.ce_gain_command import register as register_ce_gain
 from smelt_scaling.cli.check_command import register as register_check
 from smelt_scaling.cli.example_command import register as register_example
+from smelt_scaling.cli.explain_command import register as register_explain
 from smelt_scaling.cli.fit_command import register as register_fit
 from smelt_scaling.cli.output import talk
 from smelt_scaling.cli.predict_command import register as register_predict
@@ -33,7 +34,8 @@ INTERRUPTED = 130
 app = typer.Typer(
     name="smelt-scaling",
     help="From training runs to a compute-efficiency number you can publish.",
-    epilog="Start with: smelt-scaling example, then fit, then ce-gain. Without runs: ce-gain --published smelt.",
+    epilog="Start with: smelt-scaling example, then fit, then ce-gain. Without runs: ce-gain --published smelt. "
+    "What a note says in brackets: explain CODE.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # a bug keeps Python's own traceback
@@ -49,6 +51,7 @@ for register in (
     register_allocate,
     register_predict,
     register_reproduce,
+    register_explain,
 ):
     register(app)
 

@@ -51,7 +51,7 @@ def fit_runs(
 ) -> None:
     """Fit and save a study."""
     from smelt_scaling.cli.next_step import next_lines
-    from smelt_scaling.cli.output import describe_call, emit, talk, tell_notes, writing
+    from smelt_scaling.cli.output import describe_call, emit, hint_lines, talk, tell_notes, writing
     from smelt_scaling.cli.parse import parse_delta, parse_pins, parse_starts
     from smelt_scaling.cli.sources import read_runs, replaced_study
     from smelt_scaling.reporting import render_study
@@ -81,8 +81,8 @@ def fit_runs(
     if before is not None:
         talk(f"replaced the study of {before} in {out}")
     if form is o.Format.table:
-        after = "\n".join(next_lines(study, context.obj, out))
-        emit(f"{study.summary()}\n\nstudy saved in {out}\n{after}\n")
+        after = ["", f"study saved in {out}", *next_lines(study, context.obj, out)]
+        emit("\n".join([study.summary(), *hint_lines(study.all_notes), *after]) + "\n")
     else:
         if form is not o.Format.json and form is not o.Format.md:
             tell_notes(study.all_notes)

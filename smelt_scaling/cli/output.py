@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from smelt_scaling.cli.options import Format
 
-__all__ = ["describe_call", "emit", "finish", "talk", "tell_notes", "wrapped", "writing"]
+__all__ = ["describe_call", "emit", "finish", "hint_lines", "talk", "tell_notes", "wrapped", "writing"]
 
 
 def emit(text: str) -> None:
@@ -28,7 +28,7 @@ def emit(text: str) -> None:
 
 def talk(*lines: str) -> None:
     """Say something to the person at the terminal; never into the data, and quietly to nobody."""
-    if sys.stderr is not None:
+    if lines and sys.stderr is not None:
         print(*lines, sep="\n", file=sys.stderr)
 
 
@@ -41,8 +41,16 @@ def tell_notes(notes: Iterable[Note]) -> None:
     """Write notes to standard error, warnings first."""
     from smelt_scaling.fitting.summary import note_lines
 
-    for line in note_lines(merge_notes(notes)):
+    every = merge_notes(notes)
+    for line in note_lines(every):
         talk(line)
+    talk(*hint_lines(every))
+
+
+def hint_lines(notes: Iterable[Note]) -> list[str]:
+    """Say where more about a warning is to be had, if there is one."""
+    warned = any(note.severity == "warning" for note in notes)
+    return ["what to do about a warning: smelt-scaling explain CODE"] if warned else []
 
 
 @contextmanager

@@ -1,0 +1,22 @@
+"""Every note code: what it means and what to do about it. Codes are API: added, never renamed in a major version."""
+
+from __future__ import annotations
+
+from smelt_scaling.note_codes._code import NoteCode
+from smelt_scaling.note_codes._results import ANSWERS, FITS, PUBLISHED, RESAMPLING
+from smelt_scaling.note_codes._table import READING, ROWS
+
+__all__ = ["NOTE_CODES", "STAGES", "NoteCode"]
+
+#: Stage -> its codes, in the order in which a reader meets them.
+STAGES: dict[str, dict[str, NoteCode]] = {
+    "Reading the table": READING,
+    "Rows, units and conventions": ROWS,
+    "Fits": FITS,
+    "Resampling and intervals": RESAMPLING,
+    "Gains, optima and predictions": ANSWERS,
+    "Published and simulated numbers": PUBLISHED,
+}
+
+#: Code -> what it says of itself.
+NOTE_CODES: dict[str, NoteCode] = {code: said for stage in STAGES.values() for code, said in stage.items()}
