@@ -149,6 +149,20 @@ def _cell_by_cell(
     return numbers
 
 
+def human_number(text: str, name: str) -> float | None:
+    """Read one cell of a column as a person writes it; None when there is any doubt.
+
+    Examples
+    --------
+    >>> human_number("215B", "D"), human_number("94.7%", "S"), human_number("1_000", "D")
+    (215000000000.0, 0.947, None)
+    """
+    try:
+        return None if _lax(text) else float(text)
+    except ValueError:
+        return _parse(text, name, _suffixes(name))
+
+
 def _suffixes(name: str) -> dict[str, str]:
     """Suffix a person may write after a number of this column, and the unit it stands for."""
     if name == "S":

@@ -15,6 +15,7 @@ import typer
 from smelt_scaling.cli.allocate_command import register as register_allocate
 from smelt_scaling.cli.ce_gain_command import register as register_ce_gain
 from smelt_scaling.cli.check_command import register as register_check
+from smelt_scaling.cli.endpoints_command import register as register_endpoints
 from smelt_scaling.cli.example_command import register as register_example
 from smelt_scaling.cli.explain_command import register as register_explain
 from smelt_scaling.cli.fit_command import register as register_fit
@@ -45,6 +46,7 @@ app = typer.Typer(
 
 for register in (
     register_example,
+    register_endpoints,
     register_check,
     register_fit,
     register_ce_gain,

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-__all__ = ["ROLES", "Keys", "is_evaluation", "is_loss"]
+from smelt_scaling.errors import IngestError, Note, info, warning
+
+__all__ = ["ROLES", "Keys", "choose_loss", "is_context", "is_evaluation", "is_loss"]
 
 #: role -> (keys that play it, case-folded, in order of preference; what it is)
 ROLES: dict[str, tuple[tuple[str, ...], str]] = {
@@ -82,6 +84,9 @@ _EVALUATION = re.compile(
 )
 
 
+_OTHER_UNIT = re.compile(r"(^|[/_\-. ])(perplexity|ppl|bpb|bits_per_byte)($|[/_\-. ])", re.IGNORECASE)
+
+
 def is_loss(key: str) -> bool:
     """Whether a key names a loss (or a perplexity, or bits per byte).
 
@@ -104,6 +109,17 @@ def is_evaluation(key: str) -> bool:
     [True, True, True, False, False, False]
     """
     return bool(_EVALUATION.search(key))
+
+
+def is_context(key: str) -> bool:
+    """Whether a key tells where a run is (tokens, learning rate, phase), not how it does.
+
+    Examples
+    --------
+    >>> [is_context(k) for k in ("lr", "tokens", "eval/loss")]
+    [True, True, False]
+    """
+    return any(key.casefold() in names for names, _ in ROLES.values())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,3 +161,65 @@ class Keys:
             return self.named[role] if self.named[role] in present else None
         by_name = {key.casefold(): key for key in reversed(present)}
         return next((by_name[name] for name in ROLES[role][0] if name in by_name), None)
+
+
+def choose_loss(keys: Keys, present: Iterable[str], units: Mapping[str, str]) -> tuple[str, list[Note]]:
+    """Return the key of the evaluation loss; the only one, or the one that was named.
+
+    Parameters
+    ----------
+    keys : Keys
+        What was named.
+    present : iterable of str
+        The keys of all logs.
+    units : mapping of str to str
+        A stated unit of the loss lets perplexities and bits stand for it.
+
+    Returns
+    -------
+    key : str
+        The key.
+    notes : list of Note
+        Which was taken, if it was not named.
+
+    Raises
+    ------
+    IngestError
+        If there are several, or none: names them and the flag.
+
+    Examples
+    --------
+    >>> choose_loss(Keys(), ["train/loss", "eval/loss", "lr"], {})[0]
+    'eval/loss'
+    """
+    there = sorted({key for key in present if is_loss(key)})
+    if "loss" in keys.named:
+        if keys.named["loss"] in set(present):
+            return keys.named["loss"], []
+        raise IngestError(
+            f"no log has the key {keys.named['loss']} (--map loss=...): they have {_shown(there)}"
+        )
+    nats = [key for key in there if not _OTHER_UNIT.search(key)]
+    evaluations = [key for key in nats if is_evaluation(key)]
+    best = evaluations or nats
+    if len(best) == 1:
+        kind = (
+            "the only evaluation loss"
+            if evaluations
+            else "the only loss: one of training, not of held-out data"
+        )
+        return best[0], [
+            (info if evaluations else warning)("loss_key", f"{best[0]} is taken: {kind} of the logs")
+        ]
+    if best:
+        raise IngestError(f"{len(best)} keys may be the loss ({_shown(best)}): name one with --map loss=KEY")
+    if there:
+        fix = "name it with --map loss=KEY and its unit with --unit loss=ppl or loss=bits"
+        raise IngestError(f"no loss in nats per token in the logs; there are {_shown(there)}: {fix}")
+    raise IngestError("no loss in the logs: no key is named like one; name it with --map loss=KEY")
+
+
+def _shown(keys: list[str]) -> str:
+    return (
+        ", ".join(keys[:12]) + (f", and {len(keys) - 12} more" if len(keys) > 12 else "") if keys else "none"
+    )

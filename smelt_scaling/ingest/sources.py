@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import hashlib
 import io
 import lzma
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +15,7 @@ from typing import IO, Any, cast
 
 from smelt_scaling.errors import IngestError
 
-__all__ = ["HEAD", "Source", "find_sources", "text_lines"]
+__all__ = ["HEAD", "Source", "find_sources", "sha256", "text_lines"]
 
 #: Bytes that a reader may look at to recognise its format.
 HEAD = 65536
@@ -157,6 +158,14 @@ def _local(path: str) -> Iterator[Source]:
 
 def _hidden(path: Path) -> bool:
     return any(part.startswith(".") for part in path.parts)
+
+
+def sha256(path: str) -> str | None:
+    """Return the sha256 of a local file as stored, None for anything else."""
+    if not Path(path).is_file():
+        return None
+    with Path(path).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def text_lines(source: Source) -> Iterator[tuple[int, str, bool]]:

@@ -1,0 +1,238 @@
+"""From logs to endpoints: read, condense, stitch, select, join; each endpoint with where it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from smelt_scaling.endpoints import Endpoints
+from smelt_scaling.errors import IngestError, Note, info, merge_notes, warning
+from smelt_scaling.formatting import format_number
+from smelt_scaling.ingest.condense import Segment
+from smelt_scaling.ingest.families import long_table
+from smelt_scaling.ingest.found import LogEndpoints
+from smelt_scaling.ingest.keys import Keys, choose_loss
+from smelt_scaling.ingest.names import listed
+from smelt_scaling.ingest.quantities import TOKENS_AGREE, tokens_by_steps
+from smelt_scaling.ingest.rows import REASON, endpoint_row, left_out_row, provenance, refuse_incomplete
+from smelt_scaling.ingest.runtable import check_pattern, named_by, read_run_table
+from smelt_scaling.ingest.scan import Progress, ScannedLogs, scan_logs
+from smelt_scaling.ingest.selection import Pick, Roles, Rules, Run, checkpoints, select_ends
+from smelt_scaling.ingest.stitch import OVERLAP_TOLERANCE, stitch
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["read_logs"]
+
+
+def read_logs(
+    paths: Sequence[str | Path],
+    *,
+    runs: str | Path | None = None,
+    run_pattern: str | None = None,
+    mapping: Mapping[str, str] | None = None,
+    units: Mapping[str, str] | None = None,
+    flops: str | None = None,
+    families: Mapping[str, str] | None = None,
+    reader: str | None = None,
+    rules: Rules | None = None,
+    trajectory: bool = False,
+    overlap_tolerance: float = OVERLAP_TOLERANCE,
+    progress: Progress | None = None,
+) -> LogEndpoints:
+    """Read logs and choose the endpoint of every run and horizon.
+
+    Parameters
+    ----------
+    paths, mapping, families, reader, progress
+        As for `scan_logs`.
+    runs : str or pathlib.Path, optional
+        The table of runs (see `read_run_table`); what it says replaces what a log says.
+    run_pattern : str, optional
+        A regular expression for the names of runs in the logs; its named groups are facts, ``run`` or ``branch``.
+    units : mapping of str to str, optional
+        Units that are not the schema's, such as ``{"loss": "ppl"}``.
+    flops : {"6N"}, optional
+        As for `Endpoints.from_frame`.
+    rules : Rules, optional
+        What counts as an end.
+    trajectory : bool
+        Whether every evaluation is kept, with ``phase`` checkpoint, and not only the ends.
+    overlap_tolerance : float
+        Nats by which a loss may differ where a restart went over steps again.
+
+    Returns
+    -------
+    LogEndpoints
+        The endpoints, and what was left out and why.
+
+    Raises
+    ------
+    IngestError, DataError, UsageError
+        One line per problem.
+    """
+    import pandas as pd
+
+    rules = rules or Rules()
+    scanned = scan_logs(paths, mapping=mapping, families=families, reader=reader, progress=progress)
+    named = _named(scanned.segments, runs, run_pattern)
+    loss, notes = choose_loss(scanned.keys, {key for one in named for key in one.series}, units or {})
+    picks: list[tuple[Run, Pick]] = []
+    for name, own in sorted(_by_run(named).items()):
+        run = _gathered(name, own, scanned, overlap_tolerance)
+        roles = Roles(loss=loss, tokens=_role(run, "tokens", scanned.keys), lr=_role(run, "lr", scanned.keys))
+        ends = select_ends(run, roles, rules)
+        picks += [(run, pick) for pick in (checkpoints(run, roles, ends) if trajectory else ends)]
+        notes += [note for part in run.parts for note in part.notes] + _compare_tokens(run, ends)
+    chosen, left = [(run, p) for run, p in picks if not p.code], [p for _, p in picks if p.code]
+    notes += [*_left_out(left), *_flaws(scanned), *_smoothing(rules)]
+    if not chosen:
+        raise IngestError(_nothing(left))
+    refuse_incomplete(chosen)
+    frame = pd.DataFrame([endpoint_row(run, pick, scanned.keys) for run, pick in chosen])
+    frame = frame[
+        [name for name in frame if not frame[name].isin(["", None]).all() and frame[name].notna().any()]
+    ]
+    source = str(paths[0]) if len(paths) == 1 else f"{len(scanned.readers)} logs"
+    endpoints = Endpoints.from_frame(frame, source=source, units=units, flops=flops)
+    return LogEndpoints(
+        endpoints=endpoints,
+        manifest=pd.DataFrame([provenance(pick, loss) for _, pick in chosen]),
+        left_out=pd.DataFrame([left_out_row(pick) for pick in left], columns=list(REASON)),
+        long={name: long_table(frame, chosen, family) for name, family in (families or {}).items()},
+        counts={
+            "files": len(scanned.readers),
+            "runs": len({run.name for run, _ in picks}),
+            "segments": len(scanned.segments),
+            "rows": sum(one.rows for one in scanned.segments),
+            "endpoints": len(endpoints),
+            "left_out": len(left),
+        },
+        notes=merge_notes(notes, endpoints.notes),
+    )
+
+
+# ------------------------------------------------------------------ runs
+
+
+def _named(segments: Iterable[Segment], runs: str | Path | None, run_pattern: str | None) -> list[Segment]:
+    """Give the segments the names and facts that the pattern and the table of runs state."""
+    segments = list(segments)
+    if run_pattern is not None:
+        pattern = check_pattern(run_pattern)
+        said = {name: named_by(pattern, name) for name in {one.run for one in segments}}
+        segments = [
+            replace(
+                one,
+                run=said[one.run][0],
+                branch=said[one.run][1] or one.branch,
+                facts={**one.facts, **said[one.run][2]},
+            )
+            for one in segments
+        ]
+    if runs is None:
+        return segments
+    table = read_run_table(runs)
+    present = {one.run for one in segments}
+    for names, where, fix in (
+        (present - set(table.run), f"of the logs have no row in {table.source}", "add a row for each"),
+        (
+            set(table.run) - present,
+            f"of {table.source} are in no log",
+            "correct the name, or leave the row out",
+        ),
+    ):
+        if names:
+            raise IngestError(f"{len(names)} runs {where} ({listed(names)}): {fix}")
+    return [
+        replace(one, run=table.run[one.run], facts={**one.facts, **table.facts[one.run]}) for one in segments
+    ]
+
+
+def _by_run(segments: Iterable[Segment]) -> dict[str, list[Segment]]:
+    runs: dict[str, list[Segment]] = {}
+    for segment in segments:
+        runs.setdefault(segment.run, []).append(segment)
+    return runs
+
+
+def _gathered(name: str, segments: Sequence[Segment], scanned: ScannedLogs, tolerance: float) -> Run:
+    """Stitch the trunk and each branch of a run."""
+    parts: dict[str, list[Segment]] = {}
+    for segment in segments:
+        parts.setdefault(segment.branch, []).append(segment)
+    tokens = scanned.keys.find("tokens", {key for one in segments for key in one.series})
+    stitched = {
+        branch: stitch(own, tokens_key=tokens, tolerance=tolerance) for branch, own in sorted(parts.items())
+    }
+    facts: dict[str, float | str] = {}
+    for part in stitched.values():
+        for piece in part.pieces:
+            facts |= piece.facts
+    files = {one.source for one in segments}
+    sampled = any(flaw.code == "sampled_history" and path in files for path, flaw in scanned.flaws)
+    return Run(name=name, trunk=stitched.pop("", None), branches=stitched, facts=facts, sampled=sampled)
+
+
+def _role(run: Run, role: str, keys: Keys) -> str | None:
+    return keys.find(role, {key for part in run.parts for key in part.series})
+
+
+# ------------------------------------------------------------------ notes
+
+
+def _left_out(left: Sequence[Pick]) -> list[Note]:
+    """Return one note per code, naming runs and the first reason."""
+    codes: dict[str, list[Pick]] = {}
+    for pick in left:
+        codes.setdefault(pick.code, []).append(pick)
+    notes = []
+    for code, own in codes.items():
+        many = f"{len(own)} ends of runs left out ({listed(pick.label for pick in own)}); "
+        first = f"{own[0].label}: {own[0].reason}"
+        notes.append(warning(code, (many if len(own) > 1 else "left out: ") + first, len(own)))
+    return notes
+
+
+def _nothing(left: Sequence[Pick]) -> str:
+    shown = "; ".join(f"{pick.label}: {pick.code}, {pick.reason}" for pick in left[:3])
+    remedy = "allow unfinished runs (--include-unfinished) or a higher rate (--annealed)"
+    return f"no endpoint in {len(left)} runs ({shown}): {remedy} if that is what you want"
+
+
+def _flaws(scanned: ScannedLogs) -> list[Note]:
+    notes = [warning(flaw.code, f"{path}: {flaw.message}", flaw.count) for path, flaw in scanned.flaws]
+    if scanned.unread:
+        count = len(scanned.unread)
+        notes.append(
+            warning(
+                "unread_files",
+                f"{count} files are no log of a known format ({listed(scanned.unread)})",
+                count,
+            )
+        )
+    return notes
+
+
+def _smoothing(rules: Rules) -> list[Note]:
+    if not rules.smooth:
+        return []
+    return [
+        info("smoothed", f"losses are means over the last {rules.smooth:.3g} of the steps before each end")
+    ]
+
+
+def _compare_tokens(run: Run, ends: Iterable[Pick]) -> list[Note]:
+    """Compare the logged tokens with steps times tokens per step."""
+    for pick in ends:
+        by_steps = tokens_by_steps(run.facts, pick.step)
+        if abs(pick.tokens / by_steps - 1) > TOKENS_AGREE if by_steps > 0 else False:
+            message = (
+                f"run {run.name}: {format_number(pick.tokens)} tokens are logged at step {pick.step:g}, where steps "
+                f"times tokens per step is {format_number(by_steps)}: the logged ones are taken"
+            )
+            return [warning("tokens_mismatch", message)]
+    return []

@@ -1,0 +1,127 @@
+"""Read logs of any known format and keep what endpoints are chosen from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from smelt_scaling.errors import IngestError
+from smelt_scaling.ingest.condense import Condenser, Segment
+from smelt_scaling.ingest.events import Flaw
+from smelt_scaling.ingest.keys import Keys
+from smelt_scaling.ingest.readers import READERS
+from smelt_scaling.ingest.runtable import run_template
+from smelt_scaling.ingest.sources import Source, find_sources
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Progress", "ScannedLogs", "scan_logs"]
+
+Progress = Callable[[int, int, str], None]
+Facts = dict[str, float | str]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScannedLogs:
+    """What a set of logs holds, before any choice."""
+
+    keys: Keys
+    segments: tuple[Segment, ...]
+    flaws: tuple[tuple[str, Flaw], ...]
+    readers: Mapping[str, str]
+    unread: tuple[str, ...]
+
+    @property
+    def facts(self) -> dict[str, Facts]:
+        """What the logs say of each run, by its name in them."""
+        facts: dict[str, Facts] = {}
+        for segment in self.segments:
+            facts.setdefault(segment.run, {}).update(segment.facts)
+        return facts
+
+    def template(self) -> pd.DataFrame:
+        """Return the skeleton of a table of runs."""
+        return run_template(sorted(self.facts), self.facts)
+
+
+def scan_logs(
+    paths: Sequence[str | Path],
+    *,
+    mapping: Mapping[str, str] | None = None,
+    families: Mapping[str, str] | None = None,
+    reader: str | None = None,
+    progress: Progress | None = None,
+) -> ScannedLogs:
+    """Read logs and keep what endpoints are chosen from; memory does not grow with the rows.
+
+    Parameters
+    ----------
+    paths : sequence of str or pathlib.Path
+        Files, globs, folders.
+    mapping : mapping of str to str, optional
+        Role -> key of the logs: ``{"loss": "eval/loss"}``.
+    families : mapping of str to str, optional
+        Name -> pattern of keys, such as ``{"domains": "eval/paloma/*/loss"}``.
+    reader : str, optional
+        A name of `READERS`, to read every file so; by default each file is recognised by its content.
+    progress : callable, optional
+        Called with (bytes done, bytes in all, path).
+
+    Returns
+    -------
+    ScannedLogs
+        Segments, facts and flaws.
+
+    Raises
+    ------
+    IngestError
+        With one line per file that cannot be read, or if no file is a log.
+    """
+    keys = Keys(named=dict(mapping or {}), families=tuple((families or {}).values()))
+    sources = find_sources(paths)
+    condenser = Condenser(keys=keys)
+    names: dict[str, str] = {}
+    problems: list[str] = []
+    unread: list[str] = []
+    total, done = sum(source.size for source in sources), 0
+    for source in sources:
+        if progress is not None:
+            progress(done, total, source.path)
+        try:
+            name = reader or _recognised(source)
+            if name is None:
+                unread.append(source.path)
+            else:
+                names[source.path] = name
+                condenser.take(source.path, READERS[name].read(source, keys))
+        except IngestError as error:
+            problems.append(str(error))
+        done += source.size
+    if progress is not None:
+        progress(total, total, "")
+    if problems:
+        raise IngestError("\n".join(problems))
+    if not condenser.segments:
+        raise IngestError(_no_log(sources, unread))
+    return ScannedLogs(
+        keys=keys,
+        segments=tuple(condenser.segments),
+        flaws=tuple(condenser.flaws),
+        readers=names,
+        unread=tuple(unread),
+    )
+
+
+def _recognised(source: Source) -> str | None:
+    head = source.head()
+    return next((name for name, reader in READERS.items() if head and reader.sniff(head, source.path)), None)
+
+
+def _no_log(sources: Sequence[Source], unread: Sequence[str]) -> str:
+    first = unread[0] if unread else sources[0].path
+    more = f" (nor {len(unread) - 1} other files)" if len(unread) > 1 else ""
+    kinds = ", ".join(reader.title for reader in READERS.values())
+    return f"{first}: no log of a known format{more}, or one without a step: known are {kinds}"

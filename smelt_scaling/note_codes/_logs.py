@@ -1,0 +1,83 @@
+"""Codes of what is met in logs, before there is a table of endpoints."""
+
+from __future__ import annotations
+
+from smelt_scaling.note_codes._code import NoteCode
+
+__all__ = ["LOGS"]
+
+LOGS = {
+    "loss_key": NoteCode(
+        "info",
+        "One key of the logs was taken as the loss, since no other is an evaluation loss.",
+        "Check that it is the loss you mean; --map loss=KEY names another. It is a warning if the only loss is one of "
+        "training: that is noisier, and lower where data repeat.",
+    ),
+    "no_evaluation": NoteCode(
+        "warning",
+        "Runs that never log the loss were left out.",
+        "Name the key that they do log with --map loss=KEY, or evaluate them.",
+    ),
+    "no_final_evaluation": NoteCode(
+        "warning",
+        "Runs that go on well after their last evaluation were left out: its loss is not that of the end.",
+        "Evaluate the final checkpoint and add its log; or state planned_steps, if the evaluated step is the end.",
+    ),
+    "sampled_history": NoteCode(
+        "warning",
+        "A log is a random sample of the rows, as exports of run histories are; it may lack the last one.",
+        "Export all rows (scan_history in place of history), or state planned_steps: an end that was logged at that "
+        "very step is taken.",
+    ),
+    "overlap_disagreement": NoteCode(
+        "warning",
+        "A resumed run logs other losses than before at the same steps; the later ones stand.",
+        "Differences of rounding size are harmless. Larger ones mean other data or another state after the restart: "
+        "check that the run resumed from the checkpoint it claims.",
+    ),
+    "smoothed": NoteCode(
+        "info",
+        "Losses were averaged over the last steps before each end, on request.",
+        "State the bandwidth with the number; use the same for every architecture. An average lags behind a loss that "
+        "still falls.",
+    ),
+    "counter_reset": NoteCode(
+        "warning",
+        "A restart set a counter of steps or tokens back; it was continued with the help of the other one.",
+        "Compare the tokens of the endpoint with the plan; state start_step and start_tokens in the table of runs to "
+        "fix them.",
+    ),
+    "missing_rows": NoteCode(
+        "info",
+        "Between two pieces of a run no rows are logged.",
+        "Harmless for its endpoint. If a file of the run is missing, add it.",
+    ),
+    "tokens_mismatch": NoteCode(
+        "warning",
+        "Logged tokens differ by more than 0.5 % from steps times tokens per step.",
+        "Right if the batch size grew during the run. Otherwise one of the two is wrong: check the batch size, the "
+        "sequence length, and whether the counter includes evaluation tokens.",
+    ),
+    "torn_line": NoteCode(
+        "warning",
+        "The last line of a log is cut off and was not read.",
+        "Usual while a run is being written or after a crash. Copy the file again if the run has ended.",
+    ),
+    "unread_lines": NoteCode(
+        "warning",
+        "Lines of a log are no records of its format and were skipped.",
+        "Harmless for a few lines that other programs wrote in between. Many mean a damaged file or another version of "
+        "the trainer.",
+    ),
+    "damaged_records": NoteCode(
+        "warning",
+        "Records of a log whose length or checksum is wrong were not read.",
+        "Copy the file again. If it is damaged at its source, check that the last evaluation is still the planned one.",
+    ),
+    "unread_files": NoteCode(
+        "warning",
+        "Files are no log of a known format and were not read.",
+        "Harmless for notes and configurations. For a log, export it as CSV or JSON lines with a column step, or name "
+        "its format with --reader.",
+    ),
+}
