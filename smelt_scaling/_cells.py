@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from smelt_scaling._schema import UNITS, first_rows
+from smelt_scaling._schema import UNITS, counted, first_rows
 from smelt_scaling.errors import Note
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ __all__ = ["RawTable", "to_numbers", "to_text"]
 
 _MISSING = frozenset({"", "nan", "na", "n/a", "null", "none", "<na>"})
 _NUMBER = re.compile(r"([+-]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z%]*)")
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")  # nobody groups 500 as 0,500
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 
 
 @dataclass(kw_only=True)
@@ -72,7 +73,8 @@ def to_numbers(
     table: RawTable,
 ) -> NDArray[np.float64]:
     label = table.names[name]
-    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "fiub":
+    plain = "fiub" if name == "weight" else "fiu"  # a flag may weigh rows; it is no other quantity
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind in plain:
         numbers = series.to_numpy(dtype=np.float64)
         overflowed = np.isinf(numbers)
         if series.dtype == np.float16 and overflowed.any():
@@ -85,7 +87,7 @@ def to_numbers(
     cells = series.astype(object).to_numpy()
     numbers = np.full(len(series), np.nan)
     try:
-        if any(map(_lax, cells)):
+        if any(_lax(cell, name) for cell in cells):
             raise ValueError  # noqa: TRY301  # such cells are judged one by one
         numbers[~missing] = cells[~missing].astype(np.float64)
     except (OverflowError, TypeError, ValueError):
@@ -93,9 +95,11 @@ def to_numbers(
     return numbers
 
 
-def _lax(value: Any) -> bool:
-    """Whether Python would read a text as a number that people do not write so: "1_000", full-width digits."""
-    return isinstance(value, str) and ("_" in value or not value.isascii())
+def _lax(value: Any, name: str) -> bool:
+    """Whether Python would read as a number what people do not mean so: true, "1_000", full-width digits."""
+    if isinstance(value, str):
+        return "_" in value or not value.isascii()
+    return isinstance(value, bool | np.bool_) and name != "weight"
 
 
 def _cell_by_cell(
@@ -117,7 +121,7 @@ def _cell_by_cell(
         if absent:
             continue
         try:
-            if _lax(value):
+            if _lax(value, name):
                 raise ValueError  # noqa: TRY301
             numbers[row] = float(value)
         except OverflowError:
@@ -132,6 +136,8 @@ def _cell_by_cell(
     if bad.any():
         shown = str(cells[int(bad.argmax())])
         accepted = f"use digits, or a suffix of {', '.join(suffixes)}" if suffixes else "use plain digits"
+        if _DECIMAL_COMMA.fullmatch(shown.strip()):
+            accepted = f"use a decimal point ({shown.strip().replace(',', '.')[:40]})"
         table.problems.append(
             f"{source}: column {label}, {first_rows(bad)} not a number ({shown[:40]!r}): {accepted}"
         )
@@ -142,8 +148,8 @@ def _cell_by_cell(
                 code="parsed_numbers",
                 severity="info",
                 count=repaired,
-                message=f"{source}: column {label}, {repaired} cells with a suffix or thousands "
-                "separators were read as numbers",
+                message=f"{source}: column {label}, {counted(repaired, 'cell')} with a suffix or thousands "
+                "separators read as numbers",
             )
         )
     return numbers

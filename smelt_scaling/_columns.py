@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smelt_scaling._cells import RawTable, to_numbers, to_text
-from smelt_scaling._schema import COLUMNS, UNITS, first_rows
+from smelt_scaling._schema import COLUMNS, UNITS, counted, first_rows, mend
 from smelt_scaling.errors import DataError, Note, UsageError
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ __all__ = ["RawTable", "check_options", "read_columns"]
 _PERPLEXITY = re.compile(r"(?:^|[^a-z])(?:ppl|perplexity)(?:[^a-z]|$)", re.IGNORECASE)
 
 _PER_BYTE = re.compile(r"(?:^|[^a-z])(?:bpb|bits_per_byte)(?:[^a-z]|$)", re.IGNORECASE)
+_LIKE_A_RUN = re.compile(
+    r"(?:^|[^a-z])(?:run|trial|exp|experiment|job|cell|trunk)(?:[^a-z]|$)", re.IGNORECASE
+)
 _ACTIVE = re.compile(r"(?:^|[^a-z])(?:active|activation|density)(?:[^a-z]|$)", re.IGNORECASE)
 
 #: Parts of names under which a required column often hides; used in messages only, never to pick a column.
@@ -44,15 +47,27 @@ def check_options(mapping: Mapping[str, str], units: Mapping[str, str]) -> None:
     UsageError
         For a name that is not in the schema, or a unit that its column does not have.
     """
-    for name in [*mapping, *units]:
-        if name not in COLUMNS:
-            raise UsageError(f"{name!r} is no column of the schema: use one of {', '.join(COLUMNS)}")
+    for option, pairs in (("--map", mapping), ("--unit", units)):
+        for name, value in pairs.items():
+            if name not in COLUMNS:
+                raise UsageError(_unknown_name(option, name, value))
     for name, unit in units.items():
         if unit not in UNITS.get(name, {}):
-            known = ", ".join(UNITS.get(name, {})) or "none, its unit is fixed"
+            known = ", ".join(UNITS.get(name, {}))
+            remedy = f"write one of {known}" if known else f"that of {name} is fixed, leave it out"
             if name == "loss" and unit in ("bpb", "bits_per_byte"):
-                known += "; map a column of bits per byte x ln 2 x bytes per token instead"
-            raise UsageError(f"--unit {name}={unit}: unknown unit; {name} has {known}")
+                remedy += "; map a column of bits per byte x ln 2 x bytes per token instead"
+            raise UsageError(f"--unit {name}={unit}: unknown unit; {remedy}")
+
+
+def _unknown_name(option: str, name: str, value: str) -> str:
+    what = f"{option} {name}={value}: {name!r} is no column of the schema"
+    if option == "--map" and value in COLUMNS:
+        return f"{what}; its name comes first: --map {value}={name}"
+    near = _similar(name, list(COLUMNS))[:2]
+    return (
+        f"{what}; did you mean {' or '.join(near)}?" if near else f"{what}; use one of {', '.join(COLUMNS)}"
+    )
 
 
 def read_columns(
@@ -98,7 +113,7 @@ def read_columns(
             table.columns[name] = to_numbers(series, missing, name, units, source, table)
     _convert(units, source, table)
     _question_names(chosen, units, source, table)
-    _add_notes(present, chosen, empty, trimmed, source, table)
+    _add_notes(present, chosen, empty, trimmed, source, table, _may_name_runs(frame, chosen))
     return table
 
 
@@ -114,7 +129,7 @@ def _plain_header(frame: pd.DataFrame, source: str, table: RawTable) -> pd.DataF
                 code="trimmed_text",
                 severity="info",
                 count=changed,
-                message=f"{source}: blanks around {changed} column names were removed",
+                message=f"{source}: blanks around {counted(changed, 'column name')} removed",
             )
         )
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -176,7 +191,10 @@ def _is_empty(series: pd.Series[Any], missing: NDArray[np.bool_]) -> bool:
 def _convert(units: Mapping[str, str], source: str, table: RawTable) -> None:
     for name, unit in units.items():
         if name not in table.columns:
-            table.problems.append(f"{source}: no column {name}, which --unit {name}={unit} converts")
+            table.problems.append(
+                f"{source}: no column {name}, which --unit {name}={unit} converts; "
+                f"name it with --map {name}=COLUMN, or leave the unit out"
+            )
             continue
         raw = table.columns[name]
         with np.errstate(all="ignore"):
@@ -191,7 +209,7 @@ def _convert(units: Mapping[str, str], source: str, table: RawTable) -> None:
             if bad.any():
                 table.problems.append(
                     f"{source}: column {table.names[name]}, {first_rows(bad)} not > 1: a perplexity "
-                    "exceeds 1; correct them or drop the rows"
+                    f"exceeds 1; {mend(bad)}"
                 )
                 converted = np.where(bad, 1.0, converted)
         table.columns[name] = converted
@@ -233,6 +251,20 @@ def _question_names(
         ask("S", "an active share: S is one minus it; add --unit S=active (--unit S=fraction keeps it)")
 
 
+def _may_name_runs(frame: pd.DataFrame, chosen: Mapping[str, str]) -> str:
+    """Propose a column that nothing reads, repeats and is named like a run, where no column names what is resampled."""
+    if {"cell", "scale", "trunk", "run"} & set(chosen):
+        return ""
+    for name in frame.columns:
+        if name in chosen.values() or not _LIKE_A_RUN.search(name):
+            continue
+        distinct = frame[name].astype(str).nunique()
+        if 1 < distinct < len(frame):
+            shown = f"--map run={name}" if re.fullmatch(r"[\w./-]+", name) else f"--map {f'run={name}'!r}"
+            return f"; {name} repeats ({distinct} values in {len(frame)} rows): if it names runs, add {shown}"
+    return ""
+
+
 def _add_notes(
     present: list[str],
     chosen: Mapping[str, str],
@@ -240,13 +272,16 @@ def _add_notes(
     trimmed: Mapping[str, int],
     source: str,
     table: RawTable,
+    hint: str,
 ) -> None:
     def info(code: str, count: int, message: str) -> None:
         table.notes.append(Note(code=code, severity="info", count=count, message=f"{source}: {message}"))
 
     unread = [name for name in present if name not in chosen.values()]
     if unread:
-        info("ignored_columns", len(unread), f"columns outside the schema, not read: {_listing(unread)}")
+        info(
+            "ignored_columns", len(unread), f"columns outside the schema, not read: {_listing(unread)}{hint}"
+        )
     if empty:
         info(
             "empty_columns", len(empty), f"columns without a single value, taken as absent: {_listing(empty)}"

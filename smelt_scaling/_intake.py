@@ -42,7 +42,7 @@ def read_frame(
 
     check_options(mapping, units)
     if flops is not None and flops not in FLOPS_RULES:
-        raise UsageError(f"flops={flops!r} is unknown: use {' or '.join(FLOPS_RULES)}, or leave it out")
+        raise UsageError(f"--flops {flops}: unknown rule; use {' or '.join(FLOPS_RULES)}, or leave it out")
     frame = frame if isinstance(frame, pd.DataFrame) else pd.DataFrame(dict(frame))
     if not len(frame):
         raise DataError(f"{source}: no rows: an endpoint table needs at least one; check the file")

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["COLUMNS", "UNITS", "Column", "check_values", "counted", "first_rows"]
+__all__ = ["COLUMNS", "UNITS", "Column", "check_values", "counted", "first_rows", "mend"]
 
 Floats = NDArray[np.float64]
 Converter = Callable[[Floats], Floats]
@@ -173,6 +173,17 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'s' * (count != 1)}"
 
 
+def mend(bad: NDArray[np.bool_], verb: str = "correct") -> str:
+    """Say what to do about the rows that `first_rows` counts.
+
+    Examples
+    --------
+    >>> mend(np.array([False, True])), mend(np.array([True, True]), "fill")
+    ('correct it or drop the row', 'fill them or drop the rows')
+    """
+    return f"{verb} it or drop the row" if bad.sum() == 1 else f"{verb} them or drop the rows"
+
+
 def check_values(
     columns: Mapping[str, NDArray[Any]],
     names: Mapping[str, str],
@@ -196,7 +207,6 @@ def check_values(
     kept = True if ignored is None else ~ignored
 
     def report(name: str, bad: NDArray[np.bool_], what: str) -> None:
-        bad = bad & kept
         if bad.any():
             problems.append(f"{source}: column {names.get(name, name)}, {first_rows(bad)} {what}")
 
@@ -206,16 +216,15 @@ def check_values(
         values = columns[name]
         if column.kind == "text":
             if column.complete:
-                report(
-                    name, values == "", "missing: a label is needed in every row; fill it in or drop the rows"
-                )
+                missing = (values == "") & kept
+                report(name, missing, f"missing: a label is needed in every row; {mend(missing, 'fill')}")
             continue
-        missing = np.isnan(values)
+        missing = np.isnan(values) & kept
         if column.complete:
-            dense = "; write 0 for dense models" if name == "S" else "; fill them in or drop the rows"
-            report(name, missing, f"missing: {name} is needed in every row{dense}")
+            remedy = "write 0 for dense models" if name == "S" else mend(missing, "fill")
+            report(name, missing, f"missing: {name} is needed in every row; {remedy}")
         if name == "S":
-            for bad, what in _sparsity_problems(values):
+            for bad, what in _sparsity_problems(np.where(kept, values, np.nan)):
                 report(name, bad, what)
         else:
             bad = ~_CHECKS[column.rule](values) & ~missing & kept
@@ -225,12 +234,12 @@ def check_values(
                 report(
                     name,
                     bad,
-                    f"{value}: {name} is the {column.description}{unit}; "
-                    f"correct them or drop the rows{_ADVICE.get(name, '')}",
+                    f"{value}: {name} is the {column.description}{unit}; {mend(bad)}{_ADVICE.get(name, '')}",
                 )
     if "weight" in columns and not np.any((columns["weight"] > 0) & kept):
         problems.append(
-            f"{source}: column {names.get('weight', 'weight')}, no row > 0: nothing is left to fit"
+            f"{source}: column {names.get('weight', 'weight')}, no row > 0: nothing is left to fit; "
+            "give the rows to fit a positive weight, or leave the column out"
         )
     return problems
 
@@ -239,15 +248,14 @@ def _sparsity_problems(values: Floats) -> list[tuple[NDArray[np.bool_], str]]:
     rule = "S is a fraction in [0, 1)"
     percent = (values > 1) & (values <= 100)
     fractions = (values > 0) & (values < 1)
+    full = values == 1
+    outside = (values > 100) | (values < LOWEST_SPARSITY)
     advice = "add --unit S=percent"
     if percent.any() and fractions.any():
         beside = f"but {first_rows(fractions)} in (0, 1): percent beside fractions"
         advice = f"{beside}; write all in percent, then --unit S=percent"
     return [
         (percent, f"in (1, 100]: {rule}; {advice}"),
-        (values == 1, f"equal to 1: {rule}; a model without active parameters has no loss, correct them"),
-        (
-            (values > 100) | (values < LOWEST_SPARSITY),
-            f"outside [{LOWEST_SPARSITY:g}, 1): {rule}; correct them",
-        ),
+        (full, f"equal to 1: {rule}; a model without active parameters has no loss; {mend(full)}"),
+        (outside, f"outside [{LOWEST_SPARSITY:g}, 1): {rule}; {mend(outside)}"),
     ]

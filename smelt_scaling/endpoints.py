@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from smelt_scaling._canonical import as_columns, canonical_order, column_digest, frozen
 from smelt_scaling._derive import TIER_GAP, sparsity_tiers
+from smelt_scaling._describe import describe, describe_html
 from smelt_scaling._intake import read_frame
 from smelt_scaling._schema import COLUMNS, LOWEST_SPARSITY, UNITS, Column, check_values
 from smelt_scaling._together import measured_on, problems_together
@@ -144,11 +145,10 @@ class Endpoints:
         return len(self.columns["loss"])
 
     def __repr__(self) -> str:
-        return (
-            f"Endpoints({len(self)} rows, {len(self.archs)} architectures, "
-            f"columns {', '.join(self.columns)}, "
-            f"source={self.source!r})"
-        )
+        return describe(self.columns, self.source)
+
+    def _repr_html_(self) -> str:
+        return describe_html(self.columns, self.source, self.notes)
 
     def __contains__(self, name: object) -> bool:
         return name in self.columns or (name == "C" and "F" in self.columns and "D" in self.columns)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from smelt_scaling._schema import counted
 from smelt_scaling.endpoints import Endpoints
 from smelt_scaling.errors import Note, UsageError, merge_notes
 from smelt_scaling.laws import Surface
@@ -89,7 +90,9 @@ def simulate(
         loss[rows] = exact + scale[arch] * noise[rows]
     if not np.all(loss > 0):
         count = int(np.sum(~(loss > 0)))
-        raise UsageError(f"simulated loss - {count} rows are not positive - lower sd, or mend the surface")
+        raise UsageError(
+            f"simulated loss, {counted(count, 'row')} not > 0: a loss is positive; lower sd, or correct the surface"
+        )
 
     endpoints = _endpoints({**columns, "loss": loss})
     message = (
@@ -133,7 +136,7 @@ def _check_design(
     """Return columns, labels as text and the laws' columns as numbers, or say which rule is broken."""
     for name, value in (("cell_share", cell_share), ("pair_correlation", pair_correlation)):
         if not 0 <= value <= 1:
-            raise UsageError(f"{name} = {value} - a share in [0, 1] - give such a value")
+            raise UsageError(f"{name} {value:g}: a share in [0, 1] is needed, such as 0.5")
     _require(columns, ["arch"], "it selects the surface")
     if cell_share > 0:
         _require(columns, ["cell"], "cell effects need column cell; or set cell_share=0")
@@ -141,10 +144,13 @@ def _check_design(
     typed |= {name: typed[name].astype(str) for name in ("arch", "cell") if name in typed}
     for arch in map(str, np.unique(typed["arch"])):
         if arch not in surfaces:
-            raise UsageError(f"design column arch: {arch!r} has no surface - known: {', '.join(surfaces)}")
+            known = f"there are {', '.join(surfaces)}" if surfaces else "there are none"
+            raise UsageError(
+                f"design, column arch: {arch!r} has no surface ({known}); give one to each architecture"
+            )
         if surfaces[arch].coef.ndim != 1:
             raise UsageError(
-                f"surface of {arch!r} holds draws - simulate one vector at a time - select one draw"
+                f"surface of {arch!r}: it holds draws; endpoints are simulated from one vector, select one draw"
             )
         _require(typed, surfaces[arch].law.columns, f"the law of {arch!r} reads it")
         typed |= {name: typed[name].astype(np.float64) for name in surfaces[arch].law.columns}
@@ -155,14 +161,16 @@ def _scales(archs: Iterable[str], sd: Mapping[str, float] | float) -> dict[str, 
     scale = {arch: float(sd.get(arch, np.nan) if isinstance(sd, Mapping) else sd) for arch in archs}
     for arch, value in scale.items():
         if not (np.isfinite(value) and value >= 0):
-            raise UsageError(f"sd of {arch!r} is {value} - a finite number >= 0, nats per token - give one")
+            raise UsageError(
+                f"sd of {arch!r}: {value:g} is no standard deviation; give a finite number >= 0, nats per token"
+            )
     return scale
 
 
 def _require(columns: Columns, names: Iterable[str], why: str) -> None:
     for name in names:
         if name not in columns:
-            raise UsageError(f"design: column {name} is missing - {why}")
+            raise UsageError(f"design: no column {name}; {why}")
 
 
 def _endpoints(columns: Columns) -> Endpoints:

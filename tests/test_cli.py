@@ -606,7 +606,7 @@ def test_strict_refuses_what_lies_outside_the_runs(cli: Any) -> None:
     result = cli("ce-gain", "-b", "1e21,1e22", "--sparsity", "0.947", "--strict", "--format", "json")
     assert (result.code, result.out) == (5, "")
     assert re.search(
-        r"error: 1 of 2 rows lie outside the runs, the farthest by out_C ×\d\.\d \(baseline\)", result.err
+        r"error: 1 of 2 rows lie outside the runs, the farthest in C ×\d\.\d \(baseline\)", result.err
     )
     assert cli("ce-gain", "-b", "1e21", "--sparsity", "0.947", "--strict").code == 0
 
@@ -864,7 +864,7 @@ def test_a_reader_that_goes_away_is_141(command: str) -> None:
         (["predict", "--at", "f=1e9,D=1e9,S=0"], "needs S, F, D; f is written F"),
         (["predict", "--at", "F=1e9,D=1e9,S=0,Q=1"], "Q is not in the law"),
         (["predict", "--at", "F=1e9,D=1e9,S=0", "--at", "F=1e9"], "every point names the same columns"),
-        (["predict", "--at", "F"], "write NAME=VALUE"),
+        (["predict", "--at", "F"], "write --at F=1e10,D=100B,S=.947"),
         (["predict", "--at", "F=big,D=1,S=0"], "big is not a number"),
     ],
 )
@@ -878,14 +878,14 @@ def test_a_wrong_argument_is_one_line_and_exit_2(cli: Any, argv: Sequence[str], 
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
-        (["--delta", "0"], "--delta 0: a positive number, inf or auto"),
+        (["--delta", "0"], "--delta 0: write a positive number such as 1e-3, inf or auto"),
         (["--starts", "many"], "--starts many"),
         (["--pin", "E"], "--pin E: write E=1.6"),
         (["--pin", "nobody:E=1.6"], "nobody"),
         (["--pin", "E=1.6", "--pin", "E=1.7"], "--pin: E is held at 1.6 and at 1.7; hold it once"),
         (["--pin", "smelt:E=1,smelt:E=2"], "--pin: smelt:E is held at 1 and at 2; hold it once"),
-        (["--pin", "Q=1"], "law sparse-additive has parameters E, A, K, a, b, c"),
-        (["--map", "loss"], "--map loss: write NAME=VALUE"),
+        (["--pin", "Q=1"], "no parameter of law sparse-additive; choose from E, A, K, a, b, c"),
+        (["--map", "loss"], "--map loss: write --map NAME=COLUMN"),
         (["--map", "loss=a,loss=b"], "name it once"),
         (["--law", "quadratic"], "law 'quadratic' is unknown"),
         (["--flops", "2N"], "use 6N"),
@@ -905,7 +905,49 @@ def test_a_wrong_option_of_fit_is_exit_2(cli: Any, folder: Path, argv: Sequence[
 def test_what_the_parser_refuses_is_exit_2(cli: Any, argv: Sequence[str]) -> None:
     result = cli(*argv)
     assert (result.code, result.out) == (2, "")
-    assert "Usage: smelt-scaling" in result.err
+    assert re.fullmatch(r"error: .*\(smelt-scaling.* --help\)\n", result.err)
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["fti"], "no such command 'fti'; did you mean 'fit'? (smelt-scaling --help)"),
+        (["fit"], "missing argument 'RUNS': Table of endpoints: Parquet, Feather, CSV or JSON"),
+        (
+            ["ce-gain", "--budgte", "1"],
+            "no such option: --budgte; did you mean --budget? (smelt-scaling ce-gain --h",
+        ),
+        (
+            ["ce-gain", "--format", "xml"],
+            "invalid value for '--format': 'xml' is not one of 'table', 'md', 'csv'",
+        ),
+        (
+            ["fit", "r", "--seed", "x"],
+            "invalid value for '--seed': not a whole number (smelt-scaling fit --help)",
+        ),
+        (
+            ["ce-gain", "--level", "x"],
+            "invalid value for '--level': not a number (smelt-scaling ce-gain --help)",
+        ),
+        (
+            ["predict"],
+            "missing option '--at': The law's columns: F=1e10,D=2e11,S=.947 (smelt-scaling predict --h",
+        ),
+        (["fit", "a", "b"], "not expected here: (b) (smelt-scaling fit --help)"),
+    ],
+)
+def test_what_the_parser_refuses_is_one_line_with_what_would_do(
+    cli: Any, argv: Sequence[str], says: str
+) -> None:
+    result = cli(*argv)
+    assert result.err.startswith(f"error: {says}")
+    assert result.err.count("\n") == 1
+
+
+def test_no_command_shows_the_help_and_exits_2(cli: Any) -> None:
+    result = cli()
+    assert (result.code, result.err) == (2, "")
+    assert "Usage: smelt-scaling" in result.out
 
 
 def test_pins_that_contradict_themselves() -> None:

@@ -157,16 +157,97 @@ def test_a_mapped_column_must_exist() -> None:
 
 
 def test_unknown_names_units_and_rules_are_usage_errors() -> None:
-    with pytest.raises(UsageError, match="'los' is no column of the schema: use one of arch, scale"):
+    said = "--map los=loss: 'los' is no column of the schema; its name comes first: --map loss=los"
+    with pytest.raises(UsageError, match=said):
         Endpoints.from_frame(table(), mapping={"los": "loss"})
-    with pytest.raises(UsageError, match="--unit D=bn: unknown unit; D has tokens, K, M, B, T"):
+    with pytest.raises(UsageError, match="'los' is no column of the schema; did you mean loss"):
+        Endpoints.from_frame(table(), mapping={"los": "val/ce"})
+    with pytest.raises(UsageError, match="'zz' is no column of the schema; use one of arch, scale"):
+        Endpoints.from_frame(table(), units={"zz": "B"})
+    with pytest.raises(UsageError, match="--unit D=bn: unknown unit; write one of tokens, K, M, B, T"):
         Endpoints.from_frame(table(), units={"D": "bn"})
-    with pytest.raises(UsageError, match="its unit is fixed"):
+    with pytest.raises(UsageError, match="that of step is fixed, leave it out"):
         Endpoints.from_frame(table(), units={"step": "K"})
-    with pytest.raises(UsageError, match="flops='8N'"):
+    with pytest.raises(UsageError, match="--flops 8N: unknown rule; use 6N or forward"):
         Endpoints.from_frame(table(), flops="8N")
     (line,) = problems(table(), units={"S": "percent"})
-    assert "no column S, which --unit S=percent converts" in line
+    assert (
+        "no column S, which --unit S=percent converts; name it with --map S=COLUMN, or leave the unit out"
+        in line
+    )
+
+
+@pytest.mark.parametrize("kind", [bool, object, "boolean"])
+@pytest.mark.parametrize("name", ["F", "D", "loss", "N", "S"])
+def test_true_and_false_are_no_quantity(name: str, kind: Any) -> None:
+    (line,) = problems(table() | {name: pd.Series([True, False, True], dtype=kind)})
+    assert f"column {name}, 3 rows (first: 1) not a number ('True')" in line
+
+
+@pytest.mark.parametrize("kind", [bool, object, "boolean"])
+def test_true_and_false_may_weigh_rows(kind: Any) -> None:
+    runs = Endpoints.from_frame(table() | {"weight": pd.Series([True, False, True], dtype=kind)})
+    assert sorted(runs.weight.tolist()) == [0.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"), [("0,500", "0.500"), ("-0,5", "-0.5"), ("3,25", "3.25"), ("00,500", "00.500")]
+)
+def test_a_decimal_comma_in_a_frame_is_refused_and_never_a_thousand(cell: str, shown: str) -> None:
+    """Nobody groups 500 as 0,500; whether 3,25 is a decimal comma is for its owner to say."""
+    (line,) = problems(table() | {"loss": [cell, "2.5", "2"]})
+    assert line.endswith(
+        f"column loss, 1 row (first: 1) not a number ({cell!r}): use a decimal point ({shown})"
+    )
+
+
+def test_thousands_are_grouped_after_a_first_digit_that_is_not_0() -> None:
+    runs = Endpoints.from_frame(table() | {"D": ["10,000,000,000", "2e10", "40,000,000,000.0"]})
+    assert sorted(runs.D.tolist()) == [1e10, 2e10, 4e10]
+
+
+def test_an_ignored_column_that_repeats_like_a_run_is_proposed() -> None:
+    """Two runs of three rows; not when a run is named, when every row has its own, or under another name."""
+    named = table() | {"run_id": ["r1", "r1", "r2"]}
+
+    def told(frame: dict[str, Any], **options: Any) -> str:
+        notes = Endpoints.from_frame(frame, **options).notes
+        return next((note.message for note in notes if note.code == "ignored_columns"), "")
+
+    hint = "; run_id repeats (2 values in 3 rows): if it names runs, add --map run=run_id"
+    assert told(named).endswith(f"not read: run_id{hint}")
+    assert told(named, mapping={"run": "run_id"}) == ""
+    assert "repeats" not in told(named | {"cell": ["x", "y", "z"]})
+    assert "repeats" not in told(table() | {"run_id": ["r1", "r2", "r3"]})
+    assert "repeats" not in told(table() | {"mood": ["good", "good", "bad"]})
+    assert told(table() | {"my run": ["r1", "r1", "r2"]}).endswith("add --map 'run=my run'")
+
+
+def test_a_table_is_shown_by_what_is_in_it() -> None:
+    columns = {"arch": ["a<b", "c", "c"], "F": [6e8, 7e8, 8e8], "D": [2e10] * 3, "loss": [3.0, 2.5, 2.75]}
+    runs = Endpoints.from_frame({**columns, "lr": [1e-3, np.nan, 2e-3], "mood": "good"}, source="x&y.csv")
+    assert repr(runs) == "Endpoints(3 rows of a<b, c; columns arch, F, D, loss, lr; from 'x&y.csv')"
+    page = runs._repr_html_()
+    assert "3 endpoints of 2 architectures: a&lt;b (1), c (2)<br>from x&amp;y.csv" in page
+    for row in (
+        "<td>arch</td><td></td><td>a&lt;b, c</td>",
+        "<td>F</td><td>FLOPs/token</td><td>6.0e8 to 8.0e8</td>",
+        "<td>D</td><td>tokens</td><td>2.0e10</td>",
+        "<td>loss</td><td>nats/token</td><td>2.5 to 3</td>",
+        "<td>lr</td><td></td><td>0.001 to 0.002, 1 missing</td>",
+    ):
+        assert row in page
+    assert "<li>info [ignored_columns] x&amp;y.csv: columns outside the schema, not read: mood</li>" in page
+
+
+def test_many_architectures_are_counted() -> None:
+    n = 13
+    rows = {"arch": [f"a{i:02}" for i in range(n)], "F": [6e8] * n, "D": [2e10] * n, "loss": [3.0] * n}
+    runs = Endpoints.from_frame(rows)
+    assert repr(runs).startswith("Endpoints(13 rows of 13 architectures; columns arch, F, D, loss; ")
+    assert "13 endpoints of 13 architectures: a00 (1), " in runs._repr_html_()
+    assert "a11 (1) and 1 more<br>" in runs._repr_html_()
+    assert "<ul>" not in runs._repr_html_()
 
 
 def test_repeated_columns_and_empty_tables_are_refused() -> None:

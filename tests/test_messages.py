@@ -138,7 +138,9 @@ SITUATIONS: dict[str, dict[str, Callable[[], Any]]] = {
         "no F": table(F=None),
         "map to nothing": table(mapping={"loss": "los"}),
         "map of nothing": table(mapping={"los": "loss"}),
+        "map to a typo": table(mapping={"los": "val/ce"}),
         "unknown unit": table(units={"D": "bn"}),
+        "unit of what has none": table(units={"weight": "K"}),
         "unit of nothing": table(units={"N": "B"}),
         "twice": lambda: Endpoints.from_frame(
             pd.DataFrame([["a", 6e8, 3.0, 3.1]], columns=["arch", "F", "loss", "loss"]), source="runs.parquet"
@@ -149,7 +151,10 @@ SITUATIONS: dict[str, dict[str, Callable[[], Any]]] = {
     },
     "values": {
         "text": table(D=["2e10", "12 bn?", "4e10"]),
+        "a decimal comma": table(loss=["0,500", "3,2", "2.75"]),
+        "true and false": table(F=[True, False, True]),
         "missing": table(D=[2e10, np.nan, 4e10]),
+        "several missing": table(D=[np.nan, np.nan, 4e10]),
         "name missing": table(arch=["a", "", "a"]),
         "negative": table(loss=[3.25, -3.0, 2.75]),
         "zero tokens": table(D=[0.0, 2e10, 4e10]),
@@ -230,6 +235,7 @@ SITUATIONS: dict[str, dict[str, Callable[[], Any]]] = {
         "starts in words": cli("fit", "runs.csv", "--starts", "many", given=CSV),
         "a pin of nothing": cli("fit", "runs.csv", "--pin", "E", given=CSV),
         "a pin twice": cli("fit", "runs.csv", "--pin", "E=1.6", "--pin", "E=1.7", given=CSV),
+        "an unknown note": cli("explain", "colinear"),
         "a file in the way": cli("example", "-o", "runs.csv", given=CSV),
     },
 }  # fmt: skip

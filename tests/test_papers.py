@@ -483,7 +483,7 @@ def test_every_table_names_its_source(name: str) -> None:
 
 
 def test_unknown_names() -> None:
-    with pytest.raises(UsageError, match="choose one of smelt, chinchilla, marin"):
+    with pytest.raises(UsageError, match="choose from smelt, chinchilla, marin"):
         load_paper("melt")
     with pytest.raises(KeyError, match="it has arch, gamma"):
         SMELT.tables["gamma"].column("delta")

@@ -129,17 +129,17 @@ def test_simulated_is_said() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"cell_share": 1.2}, "cell_share = 1.2"),
-        ({"pair_correlation": -0.1}, "pair_correlation = -0.1"),
-        ({"cell_share": float("nan")}, "cell_share = nan"),
-        ({"sd": {"b": 1.0}}, "sd of 'a' is nan"),
-        ({"sd": -1.0}, "sd of 'a' is -1.0"),
-        ({"sd": 1e4}, "rows are not positive"),
+        ({"cell_share": 1.2}, "cell_share 1.2: a share"),
+        ({"pair_correlation": -0.1}, "pair_correlation -0.1: a share"),
+        ({"cell_share": float("nan")}, "cell_share nan: a share"),
+        ({"sd": {"b": 1.0}}, "sd of 'a': nan is no"),
+        ({"sd": -1.0}, "sd of 'a': -1 is no"),
+        ({"sd": 1e4}, "rows not > 0: a loss is positive"),
         ({"surfaces": {"b": FLAT}}, "'a' has no surface"),
         ({"surfaces": {"a": Surface(law=FLAT.law, coef=FLAT.coef[None])}}, "select one draw"),
         (
             {"design": {"arch": np.array(["a"]), "cell": np.array(["x"]), "F": [1e9], "S": [0.5]}},
-            "column D is missing",
+            "no column D; the law",
         ),
     ],
 )

@@ -114,9 +114,11 @@ def _columns(law: AdditiveLaw, points: Mapping[str, ArrayLike]) -> dict[str, Arr
     columns = dict(zip(law.columns, (array.ravel() for array in arrays), strict=True))
     for name, values in columns.items():
         legal = values < 1 if name == "S" else values > 0
-        if len(values) == 0 or not np.all(np.isfinite(values) & legal):
-            rule = "fractions below 1" if name == "S" else "positive and finite"
-            raise UsageError(f"column {name}: {values.tolist()} must be {rule}, at least one")
+        if not len(values):
+            raise UsageError(f"column {name}: no point to predict at; give at least one value")
+        if not np.all(good := np.isfinite(values) & legal):
+            rule = "a fraction below 1, such as 0.95" if name == "S" else "positive and finite, such as 1e10"
+            raise UsageError(f"column {name}: {values[~good][0]:g} must be {rule}")
     return columns
 
 

@@ -145,14 +145,15 @@ class View:
         if not named and not len(given):
             given = np.zeros(1)  # a table without S is at S = 0
         if not np.all((given > -0.05) & (given < 1)):
-            raise UsageError(f"sparsity {given.tolist()}: a fraction in [0, 1) is needed, such as 0.95")
+            wrong = given[~((given > -0.05) & (given < 1))][0]
+            raise UsageError(f"sparsity {wrong:g}: a fraction in [0, 1) is needed, such as 0.95")
         for side in sides:
             fit_at = [s for s in given if side.holds_at(s)]
             if len(fit_at) < len(given) and (named or not fit_at):
                 away = next(s for s in given if not side.holds_at(s))
                 raise FrontierError(
                     f"{side.arch}: its runs have one sparsity, so the surface holds at S = {side.only_at['S']:.4g} "
-                    f"only, not at {away:.4g}; add a second sparsity tier, or pin the exponent of 1-S"
+                    f"only, not at {away:.4g}; add a second sparsity tier, or hold the exponent of 1-S with --pin"
                 )
             given = np.array(fit_at)
         return [float(s) for s in given]
@@ -247,8 +248,12 @@ def check_budgets(budgets: ArrayLike) -> Array:
         value = np.atleast_1d(np.asarray(budgets, dtype=np.float64)).ravel()
     except (OverflowError, ValueError, TypeError):
         raise UsageError(f"budget {budgets!r}: must be numbers of training FLOPs, such as 1e21") from None
-    if len(value) == 0 or not np.all((value > 0) & np.isfinite(value)):
-        raise UsageError(f"budget {value.tolist()}: training FLOPs must be positive and finite, such as 1e21")
+    if not len(value):
+        raise UsageError("budget: there is none; name training FLOPs, such as 1e21")
+    if not np.all(good := (value > 0) & np.isfinite(value)):
+        raise UsageError(
+            f"budget {value[~good][0]:g}: training FLOPs must be positive and finite, such as 1e21"
+        )
     return np.array(list(dict.fromkeys(value.tolist())))
 
 
@@ -266,7 +271,8 @@ def view_of(source: Study | Paper) -> View:
         return _paper_view(source)
     if not isinstance(source, Study):
         raise UsageError(
-            f"{source!r} is neither a study nor a paper: load_study(folder) and load_paper(name) give one"
+            f"source of type {type(source).__name__}: must be a study or a paper; fit(endpoints) makes a study, "
+            "load_study(folder) and load_paper(name) read one"
         )
     # an interval of an ill-conditioned design means nothing, whichever way it is made
     refused = any(fit.intervals_refused for fit in source.fits.values())

@@ -20,6 +20,7 @@ from smelt_scaling.cli.example_command import register as register_example
 from smelt_scaling.cli.explain_command import register as register_explain
 from smelt_scaling.cli.fit_command import register as register_fit
 from smelt_scaling.cli.output import talk
+from smelt_scaling.cli.parser_errors import Refused, refusal
 from smelt_scaling.cli.predict_command import register as register_predict
 from smelt_scaling.cli.reproduce_command import register as register_reproduce
 from smelt_scaling.cli.streams import Guarded, guarded_streams, hold_closed, use_plain_signs
@@ -110,7 +111,10 @@ def run(argv: Sequence[str] | None = None) -> int:
 
 def _call(arguments: list[str], out: Guarded) -> int:
     try:
-        app(args=arguments, prog_name="smelt-scaling", obj=arguments)
+        code = app(args=arguments, prog_name="smelt-scaling", obj=arguments, standalone_mode=False)
+    except Refused as error:
+        talk(*(f"error: {line}" for line in [refusal(error)] if line))
+        return UsageError.exit_code
     except SmeltScalingError as error:
         for line in str(error).splitlines():
             talk(f"error: {line}")
@@ -118,13 +122,14 @@ def _call(arguments: list[str], out: Guarded) -> int:
     except KeyboardInterrupt:
         return _interrupted()
     except SystemExit as end:
-        if end.code == INTERRUPTED:  # the parser's own way of ending an interrupted command
-            return _interrupted()
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except OSError:
         if out.error is None:
             raise
-    return 0
+        return 0
+    if code == INTERRUPTED:  # the parser's own way of ending an interrupted command
+        return _interrupted()
+    return code if isinstance(code, int) else 0
 
 
 def _interrupted() -> int:

@@ -144,7 +144,8 @@ def _require_support(frame: pd.DataFrame) -> None:
     beyond = frame[frame["extrapolated"]]
     if len(beyond):
         worst = max((item for items in beyond["support"] for item in items), key=lambda item: item["factor"])
+        where = support_text([worst]).removeprefix("out_")
         raise SupportError(
-            f"{len(beyond)} of {len(frame)} rows lie outside the runs, the farthest by {support_text([worst])}; "
-            "ask for less, or drop --strict to see them marked"
+            f"{len(beyond)} of {len(frame)} rows lie outside the runs, the farthest in {where}; ask for less, "
+            "or drop --strict to see them marked"
         )

@@ -22,6 +22,8 @@ __all__ = [
     "parse_starts",
 ]
 
+#: How a pair of each option is written.
+_PAIRS = {"--map": "--map NAME=COLUMN", "--unit": "--unit NAME=UNIT", "--at": "--at F=1e10,D=100B,S=.947"}
 _SUFFIX = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 _AMOUNT = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([KMBT%]?)")
 
@@ -111,7 +113,7 @@ def parse_pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
         for piece in re.split(r",(?=\s*\w+\s*=)", text):
             name, equals, value = (part.strip() for part in piece.partition("="))
             if not (name and equals and value):
-                raise UsageError(f"{option} {piece}: write NAME=VALUE")
+                raise UsageError(f"{option} {piece}: write {_PAIRS.get(option, 'NAME=VALUE')}")
             if name in pairs and pairs[name] != value:
                 raise UsageError(f"{option}: {name} is given as {pairs[name]} and as {value}; name it once")
             pairs[name] = value
@@ -222,7 +224,7 @@ def parse_delta(text: str) -> float | Literal["auto"]:
         return "auto"
     value = _number(text)
     if value is None or not value > 0:
-        raise UsageError(f"--delta {text}: a positive number, inf or auto")
+        raise UsageError(f"--delta {text}: write a positive number such as 1e-3, inf or auto")
     return value
 
 
@@ -242,7 +244,7 @@ def parse_starts(text: str) -> int | Literal["thorough"]:
     if text == "thorough":
         return "thorough"
     if not text.isdecimal() or int(text) < 1:
-        raise UsageError(f"--starts {text}: a whole number of at least 1, or thorough")
+        raise UsageError(f"--starts {text}: write a whole number of at least 1, or thorough")
     return int(text)
 
 

@@ -193,7 +193,8 @@ def _columns(arch: str, endpoints: Endpoints, law: AdditiveLaw) -> dict[str, Arr
 def _check_pins(law: AdditiveLaw, pins: Mapping[str, float]) -> None:
     for name, value in pins.items():
         if name not in law.parameters:
-            raise UsageError(f"pin {name}={value}: law {law.name} has parameters {', '.join(law.parameters)}")
+            known = ", ".join(law.parameters)
+            raise UsageError(f"pin {name}={value:g}: no parameter of law {law.name}; choose from {known}")
         positive = name == law.floor or name in law.amplitudes or name in law.decays
         if not np.isfinite(value) or (positive and value < 0):
             raise UsageError(f"pin {name}={value}: must be finite{' and not negative' if positive else ''}")

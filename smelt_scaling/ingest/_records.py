@@ -62,7 +62,8 @@ def read_json(text: str, source: str, kinds: Mapping[str, str]) -> pd.DataFrame:
     for row, record in enumerate(records, start=1):
         if not isinstance(record, dict):
             raise IngestError(
-                f"{source}: record {row} is {_kind(record)}: rows must be objects with column names"
+                f"{source}: record {row} is {_kind(record)}: rows must be objects with column names; "
+                "write a list of row objects"
             )
     _refuse_nested(records, source, kinds)
     # dtype=object keeps what the file says: integers beyond 64 bits, and 1 apart from 1.0, true and "1".

@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from smelt_scaling._schema import counted
 from smelt_scaling.errors import IngestError, Note
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def read_separated(text: str, source: str, numeric: Collection[str]) -> tuple[pd
         code="decimal_comma",
         severity="info",
         count=count,
-        message=f"{source}: {count} numbers with a decimal comma",
+        message=f"{source}: {counted(count, 'number')} with a decimal comma",
     )
     return frame, (note,) if count else ()
 
@@ -160,7 +161,7 @@ def _sniff(line: str, source: str, number: int, stated: str | None = None) -> tu
     if len(headers[separator]) < 2:
         raise IngestError(
             f"{source}: line {number} is no header ({line.strip()[:40]!r}): columns must be separated by "
-            "commas, semicolons or tabs"
+            "commas, semicolons or tabs; write their names in the first line"
         )
     return separator, headers[separator]
 
@@ -250,8 +251,8 @@ def _stray(chosen: list[tuple[str, list[str]]]) -> str:
     (rare, few), (usual, many) = sorted(found.items(), key=lambda item: len(item[1]))
     name, row = few[0]
     count = sum(1 for other, _ in few if other == name)
-    rows = f"{count} row{'s' if count > 1 else ''} (first: {row})"
-    return f"column {name}, {rows} with {rare} beside {len(many)} numbers with {usual}"
+    rows = f"{counted(count, 'row')} (first: {row})"
+    return f"column {name}, {rows} with {rare} beside {counted(len(many), 'number')} with {usual}"
 
 
 def _fractional(numbers: list[list[str]]) -> bool:

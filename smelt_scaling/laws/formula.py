@@ -196,7 +196,8 @@ def _feature(node: ast.expr, text: str) -> Feature:
     for part in ast.walk(node):
         if isinstance(part, ast.Name):
             if part.id not in FEATURE_NAMES:
-                raise _refuse(text, f"{part.id!r} in {ast.unparse(node)!r} is not a column")
+                inside = "" if part is node else f" in {ast.unparse(node)!r}"
+                raise _refuse(text, f"{part.id!r}{inside} is not a column")
             names.append(part.id)
         elif isinstance(part, ast.Constant):
             if not _is_number(part.value):

@@ -85,7 +85,7 @@ def load_paper(name: str) -> Paper:
     ('18.0%', '15.8%', '14.7%')
     """
     if name not in PAPERS:
-        raise UsageError(f"published set {name!r} - not shipped - choose one of {', '.join(PAPERS)}")
+        raise UsageError(f"published paper {name!r}: not shipped; choose from {', '.join(PAPERS)}")
     folder = files(__package__) / name
     head = json.loads((folder / "paper.json").read_text(encoding="utf-8"))
     names = sorted(
