@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from smelt_scaling._schema import COLUMNS, UNITS, first_rows
+from smelt_scaling._schema import COLUMNS, UNITS, counted, first_rows
 from smelt_scaling.errors import Note, warning
 
 __all__ = ["check_plausible", "plausible_notes"]
@@ -129,7 +129,7 @@ def plausible_notes(columns: Mapping[str, NDArray[Any]], source: str, units: Map
         tiny = (columns["S"] > 0) & (columns["S"] < 0.01)
         if tiny.any() and not tiny.all():
             message = (
-                f"{source}: column S, {int(tiny.sum())} values between 0 and 0.01 after --unit S=percent; "
+                f"{source}: column S, {counted(int(tiny.sum()), 'value')} between 0 and 0.01 after --unit S=percent; "
                 "if they were fractions, write all in percent"
             )
             notes.append(warning("mixed_units", message, int(tiny.sum())))
@@ -139,8 +139,8 @@ def plausible_notes(columns: Mapping[str, NDArray[Any]], source: str, units: Map
         many = epochs > EPOCHS
         if many.any():
             message = (
-                f"{source}: column unique_tokens, {int(many.sum())} rows see their data more than {EPOCHS:g} times "
-                f"(up to {float(np.nanmax(epochs)):.3g}); laws in D count a repeated token as a new one"
+                f"{source}: column unique_tokens, {counted(int(many.sum()), 'row')} with over {EPOCHS:g} passes over "
+                f"the data (up to {float(np.nanmax(epochs)):.3g}); laws in D count a repeated token as a new one"
             )
             notes.append(warning("repeated_data", message, int(many.sum())))
     return notes

@@ -17,7 +17,7 @@ from smelt_scaling._canonical import as_columns, canonical_order, column_digest,
 from smelt_scaling._derive import TIER_GAP, sparsity_tiers
 from smelt_scaling._describe import describe, describe_html
 from smelt_scaling._intake import read_frame
-from smelt_scaling._schema import COLUMNS, LOWEST_SPARSITY, UNITS, Column, check_values
+from smelt_scaling._schema import COLUMNS, LOWEST_SPARSITY, UNITS, Column, check_values, counted
 from smelt_scaling._together import measured_on, problems_together
 from smelt_scaling.errors import DataError, Note, UsageError, merge_notes
 
@@ -284,13 +284,14 @@ class Endpoints:
         out = self.tiers == self.tiers[distance.argmin()]
         if out.all():
             raise DataError(
-                f"{self.source}: all {len(self)} rows are of the tier at {sparsity:g}: none would be left"
+                f"{self.source}: all {len(self)} rows are of the tier at {sparsity:g}: none would be left; "
+                "leave the option out"
             )
         note = Note(
             code="excluded_tier",
             severity="info",
             count=int(out.sum()),
-            message=f"{self.source}: {int(out.sum())} rows with S from {S[out].min():.4g} to "
+            message=f"{self.source}: {counted(int(out.sum()), 'row')} with S from {S[out].min():.4g} to "
             f"{S[out].max():.4g} left out (--exclude-tier {sparsity:g})",
         )
         return replace(self.select(~out), notes=merge_notes(self.notes, [note]))

@@ -97,7 +97,8 @@ def design_report(
         notes.append(
             warning(
                 "row_resampling",
-                "no column cell, scale, trunk or run: single rows would be resampled; if runs repeat, --map run=COLUMN",
+                "no column cell, scale, trunk or run: single rows would be resampled; if several rows share a run, "
+                "name it with --map run=COLUMN",
                 len(endpoints),
             )
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from smelt_scaling._schema import counted
 from smelt_scaling.analyses.view import IntervalKind, Side, View
 from smelt_scaling.errors import Note, info, warning
 from smelt_scaling.formatting import format_percent, format_quantity
@@ -66,9 +67,7 @@ def _held_note(sides: Sequence[Side], interval: IntervalKind) -> list[Note]:
     held = max((int(draws.degenerate.sum()) for draws in jackknives), default=0)
     if interval != "jackknife-t" or not held:
         return []
-    message = (
-        f"{held} leave-one-out fits cannot identify every parameter; kept, holding what is not identified"
-    )
+    message = f"{counted(held, 'leave-one-out fit')} without every parameter identified; kept, holding what is not identified"
     return [info("degenerate_draws", message, held)]
 
 
@@ -81,7 +80,7 @@ def support_note(rows: Sequence[Row]) -> list[Note]:
     beyond = sum(bool(row["extrapolated"]) for row in rows)
     if not beyond:
         return []
-    message = f"{beyond} of {len(rows)} rows lie outside the runs: marked †, factors under support"
+    message = f"{beyond} of {len(rows)} rows lie outside the runs: marked †, each with its factor"
     return [warning("extrapolated", message, beyond), *_far_note(rows)]
 
 
@@ -137,16 +136,17 @@ def gain_notes(
         if moved:
             points = f"by up to {100 * moved:.2g} points" if moved < 10 else "by more than 1000 points"
             effect = f"moves an interval end {points}"
-        message = f"in {uncertified} replicates a fit of this pair is not certified; kept: leaving them out {effect}"
+        message = (
+            f"in {counted(uncertified, 'replicate')} a fit of this pair is not certified; kept: "
+            f"leaving them out {effect}"
+        )
         notes.append(warning("uncertified_draws", message, uncertified))
     notes += support_note(rows)
     for side in pair:
         notes += _design_note(rows, side)
     unreachable = sum(bool(row["unreachable"]) for row in rows)
     if unreachable:
-        message = (
-            f"{pair[1].arch} never reaches the loss of {pair[0].arch} in {unreachable} rows: no finite gain"
-        )
+        message = f"{pair[1].arch} never reaches the loss of {pair[0].arch} in {counted(unreachable, 'row')}: no finite gain"
         notes.append(warning("unreachable", message, unreachable))
     for turn in turning:
         notes += _turning_note(turn)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from smelt_scaling._schema import counted
 from smelt_scaling.endpoints import Endpoints
 from smelt_scaling.engine.certificate import Verdict, certify
 from smelt_scaling.engine.design import CONDITION_SINGULAR, condition_numbers, identify, null_direction
@@ -110,7 +111,8 @@ def fit_architecture(
     if used < free:
         names = ", ".join(n for n, f in zip(law.parameters, problem.free, strict=True) if f)
         raise FitError(
-            f"{arch}: {used} endpoints for {free} parameters ({names}); a fit needs at least as many endpoints; "
+            f"{arch}: {counted(used, 'endpoint')} for {counted(free, 'parameter')} ({names}); "
+            "a fit needs at least as many endpoints; "
             "add endpoints or hold parameters with --pin"
         )
     objective = Objective(problem)

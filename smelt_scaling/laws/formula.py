@@ -62,7 +62,8 @@ class Feature:
         if not np.all(np.isfinite(value)):
             used = ", ".join(self.names)
             raise UsageError(
-                f"feature {self.text}: not positive and finite for the given {used}; a law takes its logarithm"
+                f"feature {self.text}: not positive and finite for the given {used}: a law takes its "
+                "logarithm; correct the column or use another law"
             )
         return value
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from smelt_scaling._schema import counted
 from smelt_scaling.endpoints import Endpoints
 from smelt_scaling.errors import Note, info, warning
 from smelt_scaling.fitting import FitSettings
@@ -38,7 +39,8 @@ def study_notes(
         notes += _own_flops(law, endpoints, settings)
     if bootstrap.unit == "row":
         message = (
-            "no column cell, scale, trunk or run: single rows are resampled; if runs repeat, --map run=COLUMN"
+            "no column cell, scale, trunk or run: single rows are resampled; if several rows share a run, name it with "
+            "--map run=COLUMN"
         )
         notes.append(warning("row_resampling", message, len(endpoints)))
     if bootstrap.status == "refused":
@@ -96,7 +98,7 @@ def _pairing(bootstrap: Bootstrap, labels: Mapping[str, Labels]) -> list[Note]:
     if not unmatched:
         return []
     shown = ", ".join(unmatched[:3]) + (", ..." if len(unmatched) > 3 else "")
-    message = f"{len(unmatched)} {unit} labels are not in every architecture ({shown}); kept"
+    message = f"{counted(len(unmatched), f'{unit} label')} not in every architecture ({shown}); kept"
     return [warning("unmatched_cells", message, len(unmatched))]
 
 
@@ -111,7 +113,9 @@ def _draws(bootstrap: Bootstrap, architectures: int) -> list[Note]:
         notes.append(info("degenerate_draws", message, bootstrap.degenerate))
     if bootstrap.certified_share is not None and bootstrap.certified_share < 1:
         count = round((1 - bootstrap.certified_share) * bootstrap.replicates * architectures)
-        notes.append(warning("uncertified_draws", f"{count} replicate fits are not certified; kept", count))
+        notes.append(
+            warning("uncertified_draws", f"{counted(count, 'replicate fit')} not certified; kept", count)
+        )
     for arch, counts in bootstrap.at_bound.items():
         for name, count in counts.items():
             message = f"{arch}: {name} ended on its bound in {count} {of} replicates; kept"

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from smelt_scaling._schema import counted
 from smelt_scaling.endpoints import Endpoints
 from smelt_scaling.errors import Note, UsageError, info, merge_notes
 from smelt_scaling.fitting import FitSettings, Fitted, fit_architecture
@@ -144,7 +145,7 @@ def _weighted_rows(endpoints: Endpoints) -> tuple[Endpoints, list[Note]]:
     if count == 0:
         return endpoints, []
     return endpoints.select(~unused), [
-        info("zero_weight", f"{count} rows of weight 0 are left out of the fit", count)
+        info("zero_weight", f"{counted(count, 'row')} of weight 0 left out of the fit", count)
     ]
 
 
