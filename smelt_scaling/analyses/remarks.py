@@ -67,7 +67,9 @@ def _held_note(sides: Sequence[Side], interval: IntervalKind) -> list[Note]:
     held = max((int(draws.degenerate.sum()) for draws in jackknives), default=0)
     if interval != "jackknife-t" or not held:
         return []
-    message = f"{counted(held, 'leave-one-out fit')} without every parameter identified; kept, holding what is not identified"
+    message = (
+        f"{counted(held, 'leave-one-out fit')} short of a parameter; kept, holding what is not identified"
+    )
     return [info("degenerate_draws", message, held)]
 
 
@@ -146,7 +148,10 @@ def gain_notes(
         notes += _design_note(rows, side)
     unreachable = sum(bool(row["unreachable"]) for row in rows)
     if unreachable:
-        message = f"{pair[1].arch} never reaches the loss of {pair[0].arch} in {counted(unreachable, 'row')}: no finite gain"
+        target, reference = (side.arch for side in pair)
+        message = (
+            f"{reference} never reaches the loss of {target} in {counted(unreachable, 'row')}: no finite gain"
+        )
         notes.append(warning("unreachable", message, unreachable))
     for turn in turning:
         notes += _turning_note(turn)
