@@ -16,8 +16,9 @@ FITS: dict[str, NoteCode] = {
     "collinear": NoteCode(
         "warning",
         "Two columns move together over the design, so their exponents cannot be told apart.",
-        "The fit is good for losses along that line only (such as 20 tokens per parameter); its exponents and its "
-        "optimal split are arbitrary. Add runs off the line, hold one exponent with --pin, or fit --law power-c.",
+        "The fit is good for losses along that line only (such as 20 tokens per parameter), not for its exponents or "
+        "its optimal split. Add runs off the line, hold one exponent with --pin, or fit --law power-c (--flops 6N "
+        "where there is no F).",
     ),
     "ill_conditioned": NoteCode(
         "warning",
