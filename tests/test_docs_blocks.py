@@ -131,7 +131,9 @@ def test_a_table_is_made_from_the_code(tmp_path: Path) -> None:
     page = write(tmp_path, "<!-- generated: note-codes -->\nold\n<!-- end generated -->\n")
     text, problems = regenerate_docs.regenerate(page)
     assert len(problems) == 1
-    assert "| `unpaired` | The architectures share no resampling label and were resampled" in text
+    assert (
+        "### `unpaired`\n\n*warning*: The architectures share no resampling label and were resampled" in text
+    )
     page.write_text(text, encoding="utf-8")
     assert regenerate_docs.regenerate(page) == (text, [])
 
