@@ -164,7 +164,7 @@ def human_number(text: str, name: str) -> float | None:
     (215000000000.0, 0.947, None)
     """
     try:
-        return None if _lax(text) else float(text)
+        return None if _lax(text, name) else float(text)
     except ValueError:
         return _parse(text, name, _suffixes(name))
 
