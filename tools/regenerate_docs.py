@@ -324,7 +324,7 @@ def commands() -> list[str]:
                 indented = [f"    {line.removeprefix('  ')}".rstrip() for line in example]
                 lines += [title, "", *indented, ""]
             else:
-                lines += [paragraph, ""]
+                lines += [*paragraph.splitlines(), ""]
         lines += ["| option | default | meaning |", "| --- | --- | --- |", *map(_option_row, command.params)]
     return lines[1:]
 
