@@ -16,6 +16,8 @@ HELP = """Write a simulated set of 144 endpoints to try things on.
 \bExample:
   $ smelt-scaling example -o runs.parquet
   $ smelt-scaling fit runs.parquet
+  $ smelt-scaling example --logs sweep
+  $ smelt-scaling endpoints sweep/logs --runs sweep/runs.csv -o runs.parquet
 
 The losses are simulated from published surfaces with noise of the published size; they measure nothing.
 """
@@ -25,6 +27,10 @@ def save_example(
     out: Annotated[
         Path, typer.Option("-o", "--out", metavar="FILE", help="File to write: .parquet, .csv or .jsonl.")
     ] = Path("runs.parquet"),
+    logs: Annotated[
+        Path | None,
+        typer.Option("--logs", metavar="DIR", help="Write the training logs that lead to it instead."),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the noise.")] = 0,
     force: Annotated[bool, typer.Option("--force", metavar="", help="Replace an existing file.")] = False,
 ) -> None:
@@ -34,6 +40,9 @@ def save_example(
     from smelt_scaling.cli.output import talk, writing
     from smelt_scaling.errors import UsageError
 
+    if logs is not None:
+        _save_logs(logs, seed, force)
+        return
     kinds = (".parquet", ".csv", ".jsonl")
     if out.suffix.lower() not in kinds:
         raise UsageError(f"{out}: the name of the file says how it is written; end it in {', '.join(kinds)}")
@@ -44,6 +53,22 @@ def save_example(
         _write(out, seed)
     talk(f"wrote {out}: 144 endpoints SIMULATED from published surfaces, not measurements")
     talk(f"next: smelt-scaling fit {quote(str(out))}")
+
+
+def _save_logs(folder: Path, seed: int, force: bool) -> None:
+    from shlex import quote
+
+    from smelt_scaling.cli.output import talk, writing
+    from smelt_scaling.errors import UsageError
+    from smelt_scaling.papers.example_logs import write_example_logs
+
+    if folder.exists() and not force:
+        raise UsageError(f"{folder}: exists and is not replaced; choose another --logs, or add --force")
+    with writing(folder):
+        write_example_logs(folder, seed)
+    logs, runs = quote(str(folder / "logs")), quote(str(folder / "runs.csv"))
+    talk(f"wrote {folder}: logs of 168 SIMULATED runs, and a table of runs; they measure nothing")
+    talk(f"next: smelt-scaling endpoints {logs} --runs {runs} -o runs.parquet")
 
 
 def _write(out: Path, seed: int) -> None:

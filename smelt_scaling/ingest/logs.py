@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from smelt_scaling._schema import counted
 from smelt_scaling.endpoints import Endpoints
 from smelt_scaling.errors import IngestError, Note, info, merge_notes, warning
 from smelt_scaling.formatting import format_number
@@ -88,7 +89,7 @@ def read_logs(
         picks += [(run, pick) for pick in (checkpoints(run, roles, ends) if trajectory else ends)]
         notes += [note for part in run.parts for note in part.notes] + _compare_tokens(run, ends)
     chosen, left = [(run, p) for run, p in picks if not p.code], [p for _, p in picks if p.code]
-    notes += [*_left_out(left), *_flaws(scanned), *_smoothing(rules)]
+    notes += [*_left_out(left), *_flaws(scanned), *_requested(rules, trajectory, len(chosen))]
     if not chosen:
         raise IngestError(_nothing(left))
     refuse_incomplete(chosen)
@@ -138,15 +139,11 @@ def _named(segments: Iterable[Segment], runs: str | Path | None, run_pattern: st
     table = read_run_table(runs)
     present = {one.run for one in segments}
     for names, where, fix in (
-        (present - set(table.run), f"of the logs have no row in {table.source}", "add a row for each"),
-        (
-            set(table.run) - present,
-            f"of {table.source} are in no log",
-            "correct the name, or leave the row out",
-        ),
+        (present - set(table.run), f"of the logs without a row in {table.source}", "add a row for each"),
+        (set(table.run) - present, f"of {table.source} in no log", "correct the name, or leave the row out"),
     ):
         if names:
-            raise IngestError(f"{len(names)} runs {where} ({listed(names)}): {fix}")
+            raise IngestError(f"{counted(len(names), 'run')} {where} ({listed(names)}): {fix}")
     return [
         replace(one, run=table.run[one.run], facts={**one.facts, **table.facts[one.run]}) for one in segments
     ]
@@ -217,12 +214,18 @@ def _flaws(scanned: ScannedLogs) -> list[Note]:
     return notes
 
 
-def _smoothing(rules: Rules) -> list[Note]:
-    if not rules.smooth:
-        return []
-    return [
-        info("smoothed", f"losses are means over the last {rules.smooth:.3g} of the steps before each end")
-    ]
+def _requested(rules: Rules, trajectory: bool, rows: int) -> list[Note]:
+    """Say what the user asked for that makes the rows other than ends as they were logged."""
+    notes = []
+    if trajectory:
+        message = (
+            f"{rows} evaluations along runs are kept: those of one run are one unit, resample by run or cell"
+        )
+        notes.append(warning("trajectory", message, rows))
+    if rules.smooth:
+        message = f"losses are means over the last {rules.smooth:.3g} of the steps before each end"
+        notes.append(info("smoothed", message))
+    return notes
 
 
 def _compare_tokens(run: Run, ends: Iterable[Pick]) -> list[Note]:

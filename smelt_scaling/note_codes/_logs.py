@@ -35,6 +35,12 @@ LOGS = {
         "Differences of rounding size are harmless. Larger ones mean other data or another state after the restart: "
         "check that the run resumed from the checkpoint it claims.",
     ),
+    "trajectory": NoteCode(
+        "warning",
+        "Evaluations along runs were kept in place of their ends, on request.",
+        "Losses before the rate has decayed are not those of a finished run; laws fitted to them describe something "
+        "else. Resample by run or cell, never by row.",
+    ),
     "smoothed": NoteCode(
         "info",
         "Losses were averaged over the last steps before each end, on request.",
