@@ -15,7 +15,7 @@ from smelt_scaling.ingest.condense import SAMPLE, Condenser, Segment
 from smelt_scaling.ingest.events import Block, Facts, Resumed, Rows
 from smelt_scaling.ingest.keys import Keys
 from smelt_scaling.ingest.selection import Roles, Rules, Run, select_ends
-from smelt_scaling.ingest.stitch import Stitched, stitch
+from smelt_scaling.ingest.stitching import Stitched, stitch
 
 Row = tuple[float, dict[str, Any]]
 

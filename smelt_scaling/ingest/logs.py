@@ -21,7 +21,7 @@ from smelt_scaling.ingest.rows import REASON, endpoint_row, left_out_row, proven
 from smelt_scaling.ingest.runtable import check_pattern, named_by, read_run_table
 from smelt_scaling.ingest.scan import Progress, ScannedLogs, scan_logs
 from smelt_scaling.ingest.selection import Pick, Roles, Rules, Run, checkpoints, select_ends
-from smelt_scaling.ingest.stitch import OVERLAP_TOLERANCE, stitch
+from smelt_scaling.ingest.stitching import OVERLAP_TOLERANCE, stitch
 
 if TYPE_CHECKING:
     pass

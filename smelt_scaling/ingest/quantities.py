@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from smelt_scaling.ingest.condense import Last
-from smelt_scaling.ingest.stitch import Stitched
+from smelt_scaling.ingest.stitching import Stitched
 
 __all__ = ["TOKENS_AGREE", "tokens_at", "tokens_by_steps", "tokens_per_step"]
 

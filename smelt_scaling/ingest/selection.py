@@ -14,7 +14,7 @@ from smelt_scaling.formatting import format_number
 from smelt_scaling.ingest.condense import Last, Mark
 from smelt_scaling.ingest.keys import is_loss
 from smelt_scaling.ingest.quantities import tokens_at
-from smelt_scaling.ingest.stitch import Stitched
+from smelt_scaling.ingest.stitching import Stitched
 
 __all__ = ["Pick", "Roles", "Rules", "Run", "checkpoints", "select_ends"]
 
