@@ -67,15 +67,15 @@ class LogEndpoints:
                 "argv": list(argv),
                 "digest": self.endpoints.digest,
                 "counts": dict(self.counts),
-                "endpoints": _records(self.manifest),
-                "left_out": _records(self.left_out),
+                "endpoints": _plain_rows(self.manifest),
+                "left_out": _plain_rows(self.left_out),
                 "files": [{"path": path, "sha256": sha256(path)} for path in files],
                 "notes": [note.to_dict() for note in self.notes],
             }
         )
 
 
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def _plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows as plain values; a number that is missing is null."""
     return [
         {str(name): finite_or_none(cell) if isinstance(cell, float) else cell for name, cell in row.items()}
