@@ -15,7 +15,7 @@ PACKAGE = Path(smelt_scaling.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 SOURCES = [*MODULES, *sorted((CHECKOUT / "tests").rglob("*.py")), *sorted((CHECKOUT / "tools").rglob("*.py"))]
 MAX_LINES = 400
-HEAVY = {"matplotlib", "pandas", "pyarrow", "scipy", "statsmodels", "torch"}
+HEAVY = {"fsspec", "matplotlib", "pandas", "pyarrow", "scipy", "statsmodels", "torch"}
 
 
 def name_of(path: Path) -> str:

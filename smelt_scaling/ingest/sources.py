@@ -7,13 +7,18 @@ import gzip
 import hashlib
 import io
 import lzma
+import os
+import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from glob import glob, has_magic
+from itertools import takewhile
+from os.path import commonprefix
 from pathlib import Path
 from typing import IO, Any, cast
 
 from smelt_scaling.errors import IngestError
+from smelt_scaling.ingest._remote import is_remote, remote_files
 
 __all__ = ["HEAD", "Source", "find_sources", "sha256", "text_lines"]
 
@@ -59,24 +64,17 @@ class Source:
         """
         try:
             raw: IO[bytes] = self.opener()
+            if self.progress is not None:
+                raw = cast(IO[bytes], io.BufferedReader(_Layer(raw, report=self.progress), 1 << 18))
+            start = raw.read(6)
+            raw.seek(0)
         except OSError as error:
             reason = error.strerror or str(error)
             raise IngestError(f"{self.path}: cannot be read: {reason}; check the file") from error
-        if self.progress is not None:
-            raw = cast(IO[bytes], io.BufferedReader(_Counted(raw, self.progress), 1 << 18))
-        head = raw.read(6)
-        raw.seek(0)
-        if head.startswith(b"\x1f\x8b"):
-            return cast(IO[bytes], gzip.open(raw))
-        if head.startswith(b"BZh"):
-            return cast(IO[bytes], bz2.open(raw))
-        if head.startswith(b"\xfd7zXZ\x00"):
-            return cast(IO[bytes], lzma.open(raw))
-        if head.startswith(b"\x28\xb5\x2f\xfd"):
-            import pyarrow as pa
-
-            return cast(IO[bytes], pa.CompressedInputStream(raw, "zstd"))
-        return raw
+        unpack = next((unpack for mark, unpack in _PACKED.items() if start.startswith(mark)), None)
+        if unpack is None:
+            return raw
+        return cast(IO[bytes], io.BufferedReader(_Layer(unpack(raw), beneath=raw), 1 << 18))
 
     def head(self) -> bytes:
         """Return the first bytes, unpacked; fewer where the packed data end early."""
@@ -89,16 +87,38 @@ class Source:
                 ) from error
 
 
-class _Counted(io.RawIOBase):
-    """A raw stream that reports how much of it was read."""
+def _unzstd(raw: IO[bytes]) -> IO[bytes]:
+    import pyarrow as pa
 
-    def __init__(self, stream: IO[bytes], report: Callable[[int], None]) -> None:
-        self._stream, self._report = stream, report
+    return cast(IO[bytes], pa.CompressedInputStream(raw, "zstd"))
+
+
+#: First bytes of packed data -> what unpacks them.
+_PACKED: dict[bytes, Callable[[IO[bytes]], Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\x00": lzma.open,
+    b"\x28\xb5\x2f\xfd": _unzstd,
+}
+
+
+class _Layer(io.RawIOBase):
+    """A stream that reports how much of it was read, or closes what it unpacks."""
+
+    def __init__(
+        self,
+        stream: IO[bytes],
+        *,
+        report: Callable[[int], None] | None = None,
+        beneath: IO[bytes] | None = None,
+    ) -> None:
+        self._stream, self._report, self._beneath = stream, report, beneath
 
     def readinto(self, buffer: Any) -> int:
         data = self._stream.read(len(buffer))
         buffer[: len(data)] = data
-        self._report(len(data))
+        if self._report is not None:
+            self._report(len(data))
         return len(data)
 
     def seek(self, offset: int, whence: int = 0) -> int:
@@ -115,11 +135,18 @@ class _Counted(io.RawIOBase):
 
     def close(self) -> None:
         self._stream.close()
+        if self._beneath is not None:
+            self._beneath.close()
         super().close()
 
 
 def find_sources(paths: Sequence[str | Path]) -> list[Source]:
-    """List the files of paths, globs and folders (searched through), sorted by path.
+    """List the files of paths, globs, folders (searched through) and URLs, sorted by path.
+
+    Parameters
+    ----------
+    paths : sequence of str or pathlib.Path
+        Local, or ``s3://``, ``gs://``, ``https://`` (see the extra ``[s3]``).
 
     Raises
     ------
@@ -128,9 +155,9 @@ def find_sources(paths: Sequence[str | Path]) -> list[Source]:
     """
     found: dict[str, Source] = {}
     for path in map(str, paths):
-        for source in _local(path):
+        for source in _from_url(path) if is_remote(path) else _local(path):
             found.setdefault(source.path, source)
-    return [found[path] for path in sorted(found)]
+    return _told_apart([found[path] for path in sorted(found)])
 
 
 def _local(path: str) -> Iterator[Source]:
@@ -141,7 +168,8 @@ def _local(path: str) -> Iterator[Source]:
     elif place.is_file():
         files, root = [place], place.parent
     elif has_magic(path):
-        files, root = [Path(file) for file in glob(path, recursive=True) if Path(file).is_file()], Path()
+        files = [Path(file) for file in glob(path, recursive=True) if Path(file).is_file()]
+        root = Path(*takewhile(lambda part: not has_magic(part), place.parts))
     else:
         raise IngestError(f"{path}: no such file or folder; check the path")
     if not files:
@@ -149,11 +177,46 @@ def _local(path: str) -> Iterator[Source]:
     for file in files:
         yield Source(
             path=str(file),
-            name=str(file.relative_to(root).with_suffix("")) if root in file.parents else file.stem,
+            name=_bare(file.relative_to(root).as_posix()),
             size=file.stat().st_size,
             opener=lambda file=file: file.open("rb"),  # type: ignore[misc]
             local=file,
         )
+
+
+def _from_url(url: str) -> Iterator[Source]:
+    for file in remote_files(url):
+        yield Source(path=file.url, name=_bare(file.relative), size=file.size, opener=file.opener)
+
+
+def _bare(name: str) -> str:
+    """Return a path without its endings; a decimal is none.
+
+    Examples
+    --------
+    >>> [_bare(name) for name in ("a/log.csv", "log.jsonl.gz", "lr=0.1", "lr=0.1.log", "log.csv?version=2")]
+    ['a/log', 'log', 'lr=0.1', 'lr=0.1', 'log']
+    """
+    return re.sub(r"(?<=[^/])(\.[A-Za-z]\w*)?(\.(gz|bz2|xz|zst))?(\?[^/]*)?$", "", name)
+
+
+def _told_apart(sources: list[Source]) -> list[Source]:
+    """Name files of one name by their folders as well: the shell passes ``*/main.log`` as single files."""
+    same: dict[str, list[str]] = {}
+    for source in sources:
+        same.setdefault(source.name, []).append(source.path)
+    return [
+        replace(source, name=_bare(source.path[len(_common(same[source.name])) :]))
+        if len(same[source.name]) > 1
+        else source
+        for source in sources
+    ]
+
+
+def _common(paths: list[str]) -> str:
+    """Return the folder that paths share, with its last slash."""
+    shared = commonprefix(paths)
+    return shared[: max(shared.rfind("/"), shared.rfind(os.sep)) + 1]
 
 
 def _hidden(path: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from smelt_scaling.note_codes._code import NoteCode
+from smelt_scaling.note_codes._log_tables import LOG_TABLES
 from smelt_scaling.note_codes._logs import LOGS
 from smelt_scaling.note_codes._results import ANSWERS, FITS, PUBLISHED, RESAMPLING
 from smelt_scaling.note_codes._table import READING, ROWS
@@ -12,6 +13,7 @@ __all__ = ["NOTE_CODES", "STAGES", "NoteCode"]
 #: Stage -> its codes, in the order in which a reader meets them.
 STAGES: dict[str, dict[str, NoteCode]] = {
     "Reading logs": LOGS,
+    "Logs that are tables": LOG_TABLES,
     "Reading the table": READING,
     "Rows, units and conventions": ROWS,
     "Fits": FITS,

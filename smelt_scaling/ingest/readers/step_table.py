@@ -61,7 +61,8 @@ def _sniff_json(lines: list[str], name: str) -> bool:
     except ValueError:
         return False
     several = name.endswith((".jsonl", ".ndjson")) or (len(lines) > 1 and lines[1].startswith("{"))
-    return several and "schema" not in first and any(map(_is_known, first))
+    seqio = "perplexity" in first and not any("loss" in key for key in first)
+    return several and "schema" not in first and not seqio and any(map(_is_known, first))
 
 
 def _is_known(key: str) -> bool:

@@ -27,11 +27,11 @@ _SAMPLES = (range(490, 511), range(1000, 1001), range(1500, 1501), range(10000, 
 
 
 def _sniff(head: bytes, name: str) -> bool:
-    cells = _cells(head.decode("utf-8-sig", "replace").partition("\n")[0])
+    cells = _split(head.decode("utf-8-sig", "replace").partition("\n")[0])
     return cells is not None and len(cells) > 1 and all(_DASH in cell for cell in cells[1:])
 
 
-def _cells(line: str) -> list[str] | None:
+def _split(line: str) -> list[str] | None:
     try:
         return next(csv.reader([line.rstrip("\r")], strict=True), None)
     except csv.Error:
@@ -88,11 +88,11 @@ def _read(source: Source, keys: Keys) -> Iterator[Event]:
     torn = strange = read = width = 0
     axis = ""
     for number, line, whole in text_lines(source):
-        cells = _cells(line)
+        cells = _split(line)
         if number == 1:
-            if cells is None:
+            if cells is None or not all(_DASH in cell for cell in cells[1:]):
                 raise IngestError(
-                    f"{source.path}: line 1: broken quotes in the header; export the chart again"
+                    f"{source.path}: line 1: broken header, a column is no 'RUN - METRIC'; export the chart again"
                 )
             axis, width = _axis(source, cells[0].removeprefix("\ufeff"), keys), len(cells)
             runs, flaws = _columns(source, cells, keys)
@@ -163,8 +163,8 @@ def _columns(source: Source, cells: list[str], keys: Keys) -> tuple[list[_Run], 
             dict.fromkeys(_metric(cell, keys) for cell in cells[1:] if not cell.endswith(_SIDES))
         )
         raise IngestError(
-            f"{source.path}: no column of a loss among {shown}: a chart of one is needed; export that, or name the "
-            "metric with --map loss=METRIC"
+            f"{source.path}: no column of a loss among {shown}: leave the file out, or name the metric with "
+            "--map loss=METRIC"
         )
     flaws = []
     if doubtful:
