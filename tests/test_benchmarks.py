@@ -81,3 +81,25 @@ def test_process_and_growth_measure_fresh_processes(run: Any) -> None:
     growth = run.benchmark("growth")
     values = growth.measure({"replicates": (64, 128)}, repeats=1)
     assert "exponent" in growth.page(values)
+
+
+def test_streamed_logs_have_every_row_and_end_right(run: Any, tmp_path: Path) -> None:
+    from smelt_scaling.ingest.events import Block
+    from smelt_scaling.ingest.keys import Keys
+    from smelt_scaling.ingest.readers.step_table import STEP_TABLE
+    from smelt_scaling.ingest.sources import find_sources
+
+    module = run.benchmark("log_streaming")
+    values = module.measure({1: 1, 2: 1}, rows_per_run=2000)
+    assert [size["rows"] for size in values["sizes"]] == [20_000, 40_000]
+    assert module.page(values).count("|") > 40
+    module.write_logs(tmp_path, 1, rows_per_run=2000)
+    ends = {}
+    for source in find_sources([tmp_path]):
+        for block in STEP_TABLE.read(source, Keys()):
+            assert isinstance(block, Block)
+            assert (np.diff(block.step) > 0).all()  # the shuffled run as well
+            ends[block.run, block.branch] = block.step[-1]
+    assert len(ends) == 10 * 6
+    # trunk of 1500 rows, then five branches of 100 off its sixths
+    assert [ends["run 0", branch] for branch in module.BRANCHES] == [1499, 349, 599, 849, 1099, 1349]

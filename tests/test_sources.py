@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import http.server
+import lzma
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -70,6 +73,29 @@ def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> No
     assert names(*files) == ["lr=0.1/main", "lr=0.2/main"]
     assert names(f"{tmp_path}/sweep/*/main.log") == ["lr=0.1/main", "lr=0.2/main"]
     assert names(files[0]) == ["main"]
+
+
+def zstd(data: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(data)
+    return sink.getvalue().to_pybytes()
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress, zstd])
+def test_packed_files_are_read_and_closed(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "log.csv"
+    path.write_bytes(pack(CSV.encode()))
+    [source] = find_sources([path])
+    read: list[int] = []
+    with replace(source, progress=read.append).open() as stream:
+        assert stream.read() == CSV.encode()
+    assert sum(read) >= source.size
+    assert steps_of(source) == 999
+    if pack is not bytes:
+        path.write_bytes(pack(CSV.encode())[:-30])
+        with pytest.raises(IngestError, match=r"log\.csv: broken (packed data|table) \(.*\); copy"):
+            steps_of(source)
 
 
 @pytest.mark.parametrize("path", ["nowhere", "nowhere/*.csv"])
@@ -170,8 +196,6 @@ def test_objects_of_a_bucket(bucket: str, logs: Path) -> None:
 
 @pytest.mark.oracle
 def test_progress_counts_stored_bytes(bucket: str) -> None:
-    from dataclasses import replace
-
     [source] = find_sources([f"{bucket}/sweep/plain.csv"])
     read: list[int] = []
     with replace(source, progress=read.append).open() as stream:

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smelt_scaling.errors import IngestError
-from smelt_scaling.ingest.events import Block, Event, Flaw
+from smelt_scaling.ingest.events import Block, Event, Facts, Flaw
 from smelt_scaling.ingest.keys import Keys
 from smelt_scaling.ingest.readers.step_table import STEP_TABLE
 from smelt_scaling.ingest.sources import Source
@@ -124,6 +124,32 @@ def test_wide_tables_of_a_run_are_read_by_their_own_names() -> None:
     assert block.time.tolist() == [1700000000.5, 1700000001.5]
     family = read(text, Keys(families=("eval/downstream/*",)))
     assert curves(family, "eval/downstream/piqa_acc")["folder/log", ""][1] == (2.0, 0.5)
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_columns_that_hold_one_value_all_through_a_run_are_facts(form: str) -> None:
+    columns: Columns = {
+        "run": ["a", "b", "a", "b"],
+        "step": [1, 1, 2, 2],
+        "loss": [4.0, 5.0, 3.0, 4.5],
+        "arch": ["x", "y", "x", "y"],
+        "F": [6e9, 7e9, 6e9, 7e9],
+        "batch_size": [8, 8, 16, 8],  # grows in run a
+        "seed": [None, None, 1, None],
+        "tokens_per_s": [9.0, 9.0, 9.0, 9.0],  # of a moment
+    }
+    facts = {
+        event.run: dict(event.values) for event in read(packed(columns, form)) if isinstance(event, Facts)
+    }
+    assert facts["a"] == {"arch": "x", "F": 6e9, "seed": "1"}
+    assert facts["b"] == {"arch": "y", "F": 7e9, "batch_size": 8.0}
+
+
+def test_a_last_line_without_an_end_is_whole_where_all_cells_are_quoted() -> None:
+    text = '"step","loss"\n"1","3.0"\n"2","2.5"'
+    assert curves(read(text), "loss") == {("folder/log", ""): [(1, 3.0), (2, 2.5)]}
+    assert flaws(read(text)) == []
+    assert flaws(read(text[:-1])) == [("torn_line", 1, "")]
 
 
 def test_nested_records_are_flattened() -> None:

@@ -148,8 +148,12 @@ class _WholeLines(io.RawIOBase):
         while not self._ready:
             data = self._stream.read(1 << 20)
             if not data:
-                self.torn = bool(self._tail.strip())
-                return 0
+                tail, self._tail = self._tail, b""
+                # Where all cells are quoted, the last quote says that the line is whole.
+                if not (tail.startswith(b'"') and tail.endswith(b'"')):
+                    self.torn = self.torn or bool(tail.strip())
+                    return 0
+                data = tail + b"\n"
             whole, end, tail = data.rpartition(b"\n")
             self._ready, self._tail = (self._tail + whole + end, tail) if end else (b"", self._tail + data)
             try:

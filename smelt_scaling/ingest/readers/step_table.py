@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smelt_scaling._rows import STABLE
 from smelt_scaling.errors import IngestError
@@ -22,6 +23,7 @@ from smelt_scaling.ingest.events import Block, Event, Flaw, Reader, logged_numbe
 from smelt_scaling.ingest.keys import Keys, is_loss
 from smelt_scaling.ingest.readers._cells import labels_of, numbers_of, times_of
 from smelt_scaling.ingest.readers._order import Lane, rows_of
+from smelt_scaling.ingest.readers._stated import OF_RUNS, Stated, stated_columns
 from smelt_scaling.ingest.readers._tables import Table, open_table
 from smelt_scaling.ingest.sources import Source
 
@@ -90,13 +92,18 @@ def _events(source: Source, table: Table, keys: Keys) -> Iterator[Event]:
     twice = [name for name, n in Counter(used).items() if n > 1]
     if twice:
         raise IngestError(f"{source.path}: column {twice[0]} is there twice: rename or drop one of the two")
-    texts = tuple(roles[role] for role in ("run", "branch", "phase") if role in roles)
+    texts = (*(roles[role] for role in ("run", "branch", "phase") if role in roles), *sorted(OF_RUNS))
     lost: Counter[str] = Counter()
     cells: Counter[str] = Counter()
     lanes: dict[tuple[str, str], Lane] = {}
     read = 0
-    for batch in table.batches(lambda key: key in roles.values() or keys.wanted(key), texts, lost):
-        for block in _blocks(batch, roles, source.name, lost, cells):
+    stated = Stated()
+
+    def wanted(key: str) -> bool:
+        return key in roles.values() or key in OF_RUNS or keys.wanted(key)
+
+    for batch in table.batches(wanted, texts, lost):
+        for block in _blocks(batch, roles, source.name, lost, cells, stated):
             lane = lanes.get((block.run, block.branch))
             if lane is None:
                 lane = Lane(path=source.path, run=block.run, branch=block.branch)
@@ -105,11 +112,12 @@ def _events(source: Source, table: Table, keys: Keys) -> Iterator[Event]:
             yield from lane.deal(block)
     for lane in lanes.values():
         yield from lane.finish()
+    yield from stated.facts()
     if not read:
         raise IngestError(
             f"{source.path}: no row has a number in column {roles['step']}; check --map step=COLUMN"
         )
-    for what, count in lost.items():
+    for what, count in (+lost).items():
         if what == "torn":
             yield Flaw(code="torn_line", message="the last line has no end and was not read", count=count)
         else:
@@ -121,7 +129,12 @@ def _events(source: Source, table: Table, keys: Keys) -> Iterator[Event]:
 
 
 def _blocks(
-    batch: Mapping[str, Any], roles: Mapping[str, str], name: str, lost: Counter[str], cells: Counter[str]
+    batch: Mapping[str, Any],
+    roles: Mapping[str, str],
+    name: str,
+    lost: Counter[str],
+    cells: Counter[str],
+    stated: Stated,
 ) -> Iterator[Block]:
     """Split a batch stably by run and branch."""
     n = len(next(iter(batch.values()), ()))
@@ -133,11 +146,15 @@ def _blocks(
 
     step_key = roles["step"]
     step = numbers_of(batch.get(step_key, [None] * n), cells, step_key)
-    shown = {key: column for key, column in batch.items() if key not in roles.values()}
-    values = {key: numbers_of(column, cells, key) for key, column in shown.items()}
+    said = stated_columns({key: column for key, column in batch.items() if key not in roles.values()}, cells)
+    values = {
+        key: numbers_of(column, cells, key)
+        for key, column in batch.items()
+        if key not in roles.values() and key not in said
+    }
     if Keys().find("tokens", [step_key]):  # steps counted in tokens
         values[step_key] = step
-    if roles.get("phase") in batch:
+    if "phase" in roles:
         phase, phases = labels("phase", "")
         annealed = [
             float(text.strip().casefold() not in STABLE) if text.strip() else np.nan for text in phases
@@ -149,25 +166,30 @@ def _blocks(
     branches = [*branches, ""]
     rows = Block(run="", step=step, values=values, time=time)
     lane = run * len(branches) + branch % len(branches)
+    lost["have no step"] += int((~np.isfinite(step)).sum())
+    lost["name no run"] += int((np.isfinite(step) & (run < 0)).sum())
     whole = np.isfinite(step) & (run >= 0)
-    if not whole.all():
-        for what, bad in (
-            ("have no step", ~np.isfinite(step)),
-            ("name no run", np.isfinite(step) & (run < 0)),
-        ):
-            lost.update({what: int(bad.sum())} if bad.any() else {})
-        rows, lane = rows_of(rows, whole), lane[whole]
-        if not len(lane):
-            return
-    starts = np.flatnonzero(np.r_[True, lane[1:] != lane[:-1]])
-    if len(np.unique(lane[starts])) < len(starts):  # interleaved
-        order = np.argsort(lane, kind="stable")
-        rows, lane = rows_of(rows, order), lane[order]
-        starts = np.flatnonzero(np.r_[True, lane[1:] != lane[:-1]])
+    order: Any = slice(None) if whole.all() else np.flatnonzero(whole)
+    lane = lane[order]
+    if not len(lane):
+        return
+    if len(np.unique(lane[_starts(lane)])) < len(_starts(lane)):  # interleaved
+        by_lane = np.argsort(lane, kind="stable")
+        order, lane = np.arange(n)[order][by_lane], lane[by_lane]
+    if not isinstance(order, slice):
+        rows = rows_of(rows, order)
+    said = {key: (column[order], texts) for key, (column, texts) in said.items()}
+    starts = _starts(lane)
     for start, stop in zip(starts, [*starts[1:], len(lane)], strict=True):
-        where = divmod(int(lane[start]), len(branches))
-        part = rows_of(rows, slice(start, stop))
-        yield replace(part, run=runs[where[0]], branch=branches[where[1]])
+        own = slice(start, stop)
+        whose, which = divmod(int(lane[start]), len(branches))
+        stated.see(runs[whose], {key: (column[own], texts) for key, (column, texts) in said.items()})
+        yield replace(rows_of(rows, own), run=runs[whose], branch=branches[which])
+
+
+def _starts(lane: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return where a lane begins."""
+    return np.flatnonzero(np.r_[True, lane[1:] != lane[:-1]])
 
 
 STEP_TABLE = Reader(title="table of steps: CSV, JSON lines, Parquet or Arrow", sniff=_sniff, read=_read)
