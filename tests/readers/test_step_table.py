@@ -329,6 +329,8 @@ def test_sniffs_tables_with_steps_or_losses_only() -> None:
         b"a,b\n1,2\n",
         b"\0\1\2,\0\n",
         b'"Step","a - loss","a - loss__MIN"\n"1","2","2"\n',
+        b'"Step","a - loss"\n"1","2"\n',
+        b'{"step": 1, "perplexity": 3.0}\n{"step": 2, "perplexity": 3.0}\n',
         b'{"_step": 1, "loss": 3.0}\n',  # one object alone is a summary
         b'{"kind": "run", "schema": "smelt-train/1"}\n{"step": 1}\n',
         b"[1]\n[2]\n",

@@ -81,8 +81,9 @@ def labels_of(column: Any) -> tuple[NDArray[np.intp], list[str]]:
         column = pa.array([None if cell is None else str(cell) for cell in column], pa.string())
     if not pa.types.is_dictionary(column.type):
         column = column.cast(pa.string()).dictionary_encode()
-    codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp, copy=False)
-    return codes, [str(text) for text in column.dictionary.to_pylist()]
+    codes = column.indices.fill_null(-1) if column.null_count else column.indices
+    texts = [str(text) for text in column.dictionary.to_pylist()]
+    return codes.to_numpy(zero_copy_only=False).astype(np.intp, copy=False), texts
 
 
 def times_of(column: Any, lost: Counter[str], name: str) -> NDArray[np.float64]:

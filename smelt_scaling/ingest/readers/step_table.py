@@ -52,7 +52,7 @@ def _sniff(head: bytes, name: str) -> bool:
     return (
         1 < len(keys) == len(second)
         and all(keys)
-        and not any(key.endswith("__MIN") for key in keys)
+        and not all(" - " in key for key in keys[1:])
         and any(_is_known(key) and _is_value(cell) for key, cell in zip(keys, second, strict=True))
     )
 
@@ -166,20 +166,24 @@ def _blocks(
     branches = [*branches, ""]
     rows = Block(run="", step=step, values=values, time=time)
     lane = run * len(branches) + branch % len(branches)
-    lost["have no step"] += int((~np.isfinite(step)).sum())
-    lost["name no run"] += int((np.isfinite(step) & (run < 0)).sum())
-    whole = np.isfinite(step) & (run >= 0)
-    order: Any = slice(None) if whole.all() else np.flatnonzero(whole)
-    lane = lane[order]
-    if not len(lane):
-        return
-    if len(np.unique(lane[_starts(lane)])) < len(_starts(lane)):  # interleaved
+    finite = np.isfinite(step)
+    whole = finite & (run >= 0)
+    order: Any = slice(None)
+    if not whole.all():
+        lost["have no step"] += int((~finite).sum())
+        lost["name no run"] += int((finite & (run < 0)).sum())
+        order = np.flatnonzero(whole)
+        lane = lane[order]
+        if not len(lane):
+            return
+    starts = _starts(lane)
+    if len(np.unique(lane[starts])) < len(starts):  # interleaved
         by_lane = np.argsort(lane, kind="stable")
         order, lane = np.arange(n)[order][by_lane], lane[by_lane]
+        starts = _starts(lane)
     if not isinstance(order, slice):
         rows = rows_of(rows, order)
     said = {key: (column[order], texts) for key, (column, texts) in said.items()}
-    starts = _starts(lane)
     for start, stop in zip(starts, [*starts[1:], len(lane)], strict=True):
         own = slice(start, stop)
         whose, which = divmod(int(lane[start]), len(branches))
@@ -189,7 +193,7 @@ def _blocks(
 
 def _starts(lane: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return where a lane begins."""
-    return np.flatnonzero(np.r_[True, lane[1:] != lane[:-1]])
+    return np.concatenate([[0], np.flatnonzero(lane[1:] != lane[:-1]) + 1])
 
 
 STEP_TABLE = Reader(title="table of steps: CSV, JSON lines, Parquet or Arrow", sniff=_sniff, read=_read)
