@@ -119,6 +119,9 @@ def test_the_axis_is_steps_or_tokens() -> None:
 
 def test_what_cannot_be_read_is_counted_or_refused() -> None:
     assert flaws(read(CHART + "\n")) == []
+    assert curves(read(("\ufeff" + CHART).replace("\n", "\r\n"))) == curves(read(CHART))
+    assert flaws(read(CHART.replace('"', ""))) == [("torn_line", 1, "")]
+    assert flaws(read(CHART.replace('"', "") + "\n")) == []
     assert flaws(read(CHART[:-20])) == [("torn_line", 1, "")]
     assert flaws(read(CHART.replace('"300"', '"x"'))) == [("unread_lines", 1, "")]
     assert flaws(read(CHART.replace('"3.25"', '"high"', 1))) == [("unread_cells", 1, "run-2")]

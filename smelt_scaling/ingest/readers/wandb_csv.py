@@ -23,7 +23,7 @@ __all__ = ["WANDB_CSV"]
 _SIDES = ("__MIN", "__MAX")
 _DASH = " - "
 #: Points to which the interface and the API thin a run's history, if they are irregular.
-_SAMPLES = (range(490, 511), range(1000, 1001), range(1500, 1501), range(10000, 10001))
+_SAMPLES = (range(490, 531), range(1000, 1001), range(1500, 1501), range(10000, 10001))
 
 
 def _sniff(head: bytes, name: str) -> bool:
@@ -88,21 +88,21 @@ def _read(source: Source, keys: Keys) -> Iterator[Event]:
     torn = strange = read = width = 0
     axis = ""
     for number, line, whole in text_lines(source):
-        cells = _split(line)
+        cells = _split(line.removeprefix("\ufeff") if number == 1 else line)
         if number == 1:
             if cells is None or not all(_DASH in cell for cell in cells[1:]):
                 raise IngestError(
                     f"{source.path}: line 1: broken header, a column is no 'RUN - METRIC'; export the chart again"
                 )
-            axis, width = _axis(source, cells[0].removeprefix("\ufeff"), keys), len(cells)
+            axis, width = _axis(source, cells[0], keys), len(cells)
             runs, flaws = _columns(source, cells, keys)
             yield from flaws
             continue
         if not line.strip():
             continue
         x = logged_number(cells[0]) if cells else float("nan")
-        # Only a last line without an end that lacks its last quote can be cut off unseen.
-        cut = not whole and line.startswith('"') and not line.rstrip().endswith('"')
+        # The last line has no end; its last quote says that it is whole.
+        cut = not whole and not line.rstrip().endswith('"')
         if cells is None or len(cells) != width or not abs(x) < float("inf") or cut:
             torn, strange = torn + (not whole), strange + whole
             continue
