@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import math
@@ -370,6 +371,17 @@ def test_damaged_lines_end_in_rows_flaws_or_one_line(form: str, data: st.DataObj
         return
     if kind != "flip":  # without checksums a changed digit is another number
         assert {(lane, row) for lane, rows in found.items() for row in rows} <= whole
+
+
+@settings(max_examples=150)
+@given(st.sampled_from(["parquet", "feather", "stream"]), st.data())
+def test_damaged_binary_tables_end_in_rows_or_one_line(form: str, data: st.DataObject) -> None:
+    raw = bytearray(packed(ROWS, form))
+    for _ in range(data.draw(st.integers(1, 3))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    if STEP_TABLE.sniff(bytes(raw), ""):  # without checksums a changed digit is another number
+        with contextlib.suppress(IngestError):
+            read(bytes(raw))
 
 
 def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:

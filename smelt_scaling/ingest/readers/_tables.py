@@ -90,6 +90,7 @@ def _guarded(source: Source, stream: IO[bytes], opener: Callable[[IO[bytes]], Ta
 
 
 def _parquet(stream: IO[bytes]) -> Table:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     metadata = pq.read_metadata(stream)
@@ -105,6 +106,11 @@ def _parquet(stream: IO[bytes]) -> Table:
         ) as file:
             columns = [name for name in schema.names if wanted(name)]
             for batch in file.iter_batches(batch_size=ROWS, columns=columns):
+                for column in batch.columns:
+                    if column.type in (pa.string(), pa.large_string()):
+                        column.validate(full=True)
+                    elif pa.types.is_dictionary(column.type):
+                        column.dictionary.validate(full=True)  # the names alone: codes come from the decoder
                 yield dict(zip(batch.schema.names, batch.columns, strict=True))
 
     return Table(names=tuple(schema.names), batches=batches)
@@ -126,7 +132,10 @@ def _arrow(stream: IO[bytes]) -> Table:
         wanted: Callable[[str], bool], labels: tuple[str, ...], lost: Counter[str]
     ) -> Iterator[Batch]:
         for batch in every:
-            yield {name: batch.column(i) for i, name in enumerate(schema.names) if wanted(name)}
+            columns = {name: batch.column(i) for i, name in enumerate(schema.names) if wanted(name)}
+            for column in columns.values():
+                column.validate(full=True)  # nothing else checks what a damaged file points to
+            yield columns
 
     return Table(names=tuple(schema.names), batches=batches)
 
