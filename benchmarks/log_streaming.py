@@ -85,8 +85,20 @@ def read(paths: list[str]) -> int:
     return rows
 
 
+def condense(paths: list[str]) -> int:
+    """Go on to what endpoints are chosen from, the last step of `smelt-scaling endpoints` that sees every row."""
+    from smelt_scaling.ingest import scan_logs
+
+    return sum(segment.rows for segment in scan_logs(paths).segments)
+
+
 #: Ways to go through the files, the bare one first.
-WAYS: dict[str, Callable[[list[str]], int]] = {"scan": scan, "read": read}
+WAYS: dict[str, Callable[[list[str]], int]] = {"scan": scan, "read": read, "condense": condense}
+SAID = {
+    "scan": "is pyarrow's fastest pass over them",
+    "read": "makes events of them, split by run and branch and in order",
+    "condense": "goes on to what endpoints are chosen from",
+}
 
 
 def measure(repeats: dict[int, int] | None = None, rows_per_run: int = ROWS_PER_RUN) -> dict[str, Any]:
@@ -146,10 +158,10 @@ def page(values: dict[str, Any]) -> str:
     peaks = [
         f"{size['ways']['read']['rss']['median']:.0f}" for size in (values["sizes"][0], values["sizes"][-1])
     ]
+    ways = "; ".join(f"`{way}` {SAID[way]}" for way in values["sizes"][0]["ways"])
     text = (
         f"Runs of {values['rows_per_run']:,} rows, {RUNS_PER_FILE} to a Parquet file, every {SHUFFLED_EVERY}th of them "
-        "shuffled; five of seven columns are read. `scan` is pyarrow's fastest pass over them; `read` makes "
-        "events of them, split by run and branch and in order. Fresh processes, taking turns; seconds count from when "
+        f"shuffled; five of seven columns are read. {ways}. Fresh processes, taking turns; seconds count from when "
         f"everything is imported, peak memory is that of the process. Aims: at most {GOAL_RATIO:g} times a scan, and "
         f"{GOAL_RSS:g} MB whatever the rows: from the smallest to the largest size the peak of `read` goes from "
         f"{peaks[0]} to {peaks[1]} MB."
