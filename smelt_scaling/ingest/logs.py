@@ -82,18 +82,25 @@ def read_logs(
     named = _named(scanned.segments, runs, run_pattern)
     loss, notes = choose_loss(scanned.keys, {key for one in named for key in one.series}, units or {})
     picks: list[tuple[Run, Pick]] = []
+    found: list[Note] = []
     for name, own in sorted(_by_run(named).items()):
         run = _gathered(name, own, scanned, overlap_tolerance)
         roles = Roles(loss=loss, tokens=_role(run, "tokens", scanned.keys), lr=_role(run, "lr", scanned.keys))
         ends = select_ends(run, roles, rules)
         picks += [(run, pick) for pick in (checkpoints(run, roles, ends) if trajectory else ends)]
-        notes += [note for part in run.parts for note in part.notes] + _compare_tokens(run, ends)
+        found += [note for part in run.parts for note in part.notes] + _compare_tokens(run, ends)
     chosen, left = [(run, p) for run, p in picks if not p.code], [p for _, p in picks if p.code]
-    notes += [*_left_out(left), *_flaws(scanned), *_requested(rules, trajectory, len(chosen))]
+    notes += [
+        *_pooled(found),
+        *_left_out(left),
+        *_flaws(scanned),
+        *_requested(rules, trajectory, len(chosen)),
+    ]
     if not chosen:
         raise IngestError(_nothing(left))
     refuse_incomplete(chosen)
-    frame = pd.DataFrame([endpoint_row(run, pick, scanned.keys) for run, pick in chosen])
+    trunks = any(run.branches or "trunk" in run.facts for run, _ in chosen)
+    frame = pd.DataFrame([endpoint_row(run, pick, scanned.keys, trunks=trunks) for run, pick in chosen])
     frame = frame[
         [name for name in frame if not frame[name].isin(["", None]).all() and frame[name].notna().any()]
     ]
@@ -179,6 +186,19 @@ def _role(run: Run, role: str, keys: Keys) -> str | None:
 
 
 # ------------------------------------------------------------------ notes
+
+
+def _pooled(notes: Iterable[Note]) -> list[Note]:
+    """Say once what holds of many runs."""
+    codes: dict[str, list[Note]] = {}
+    for note in notes:
+        codes.setdefault(note.code, []).append(note)
+    return [
+        own[0]
+        if len(own) == 1
+        else replace(own[0], message=f"{own[0].message}; and {len(own) - 1} more alike", count=len(own))
+        for own in codes.values()
+    ]
 
 
 def _left_out(left: Sequence[Pick]) -> list[Note]:

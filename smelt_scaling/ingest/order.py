@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 
 def in_order(segments: Sequence[Segment], tolerance: float) -> list[Segment]:
-    """Sort the pieces of a run by when they were written; those of one file keep their places.
+    """Sort the pieces of a run by when they were written; without times, those of one file keep their places.
 
     Parameters
     ----------
@@ -37,13 +37,19 @@ def in_order(segments: Sequence[Segment], tolerance: float) -> list[Segment]:
     IngestError
         If pieces disagree where they overlap, and nothing tells which came later.
     """
+    times = {segment.first_time for segment in segments}
+    if len(times) == len(segments) and not any(map(math.isnan, times)):
+        return sorted(segments, key=lambda one: one.first_time)
     files: dict[str, list[Segment]] = {}
     for segment in sorted(segments, key=lambda one: (one.source, one.place)):
         files.setdefault(segment.source, []).append(segment)
     groups = list(files.values())
     if len(groups) > 1:
         groups = (
-            _by_parents(groups) or _by_time(groups) or _by_steps(groups) or _by_agreement(groups, tolerance)
+            _by_parents(groups)
+            or _by_creation(groups)
+            or _by_steps(groups)
+            or _by_agreement(groups, tolerance)
         )
     return [segment for group in groups for segment in group]
 
@@ -62,11 +68,9 @@ def _by_parents(groups: list[list[Segment]]) -> list[list[Segment]]:
     return [ids[name] for name in chain] if len(chain) == len(groups) else []
 
 
-def _by_time(groups: list[list[Segment]]) -> list[list[Segment]]:
-    """Sort by the first time logged, or by when a piece was created, if every file says one and no two agree."""
-    starts = [group[0].first_time for group in groups]
-    if any(map(math.isnan, starts)):
-        starts = [float(group[0].facts.get("created", math.nan)) for group in groups]
+def _by_creation(groups: list[list[Segment]]) -> list[list[Segment]]:
+    """Sort by when a piece was created, if every file says so and no two agree."""
+    starts = [float(group[0].facts.get("created", math.nan)) for group in groups]
     if any(map(math.isnan, starts)) or len(set(starts)) < len(starts):
         return []
     return [groups[place] for place in np.argsort(starts).tolist()]

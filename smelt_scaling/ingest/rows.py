@@ -33,14 +33,17 @@ _COLUMNS = (
 REASON = ("run", "branch", "step", "tokens", "loss", "code", "reason")
 
 
-def endpoint_row(run: Run, pick: Pick, keys: Keys) -> dict[str, Any]:
-    """Return an endpoint as a row of the endpoint schema; what is not known is empty."""
+def endpoint_row(run: Run, pick: Pick, keys: Keys, *, trunks: bool) -> dict[str, Any]:
+    """Return an endpoint as a row of the endpoint schema; what is not known is empty.
+
+    Where any run has a trunk (``trunks``), one without is a trunk of its own.
+    """
     spread = keys.find("loss_se", pick.lasts)
     said = pick.lasts[spread] if spread else Last()
     return {
         **{name: run.facts.get(name, "" if FACTS[name][0] is str else None) for name in _COLUMNS},
         "run": run.name,
-        "trunk": run.facts.get("trunk", run.name if run.branches else ""),
+        "trunk": run.facts.get("trunk") or (run.name if trunks else ""),
         "D": pick.tokens,
         "loss": pick.loss,
         "loss_se": said.value if said.step == pick.step else None,

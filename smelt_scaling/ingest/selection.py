@@ -20,8 +20,8 @@ __all__ = ["Pick", "Roles", "Rules", "Run", "checkpoints", "select_ends"]
 
 #: A counter may stop this share short of the plan: the last step is not always logged.
 SHORT = 0.005
-#: A loss this far above the lowest of its run is no longer that of a trained model (nats).
-BLOWN_UP = 2.0
+#: A loss this far above the lowest of its run has blown up (nats); overfitting stays well below.
+BLOWN_UP = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,11 +268,10 @@ def _varies(part: Stitched, last: Last, peak: float) -> bool:
 def _blown_up(part: Stitched, last: Last, loss_key: str) -> str:
     if loss_key not in part.series or len(values := part.series[loss_key][1]) < 3:
         return ""
-    first, lowest = float(values[0]), float(values.min())
-    if last.value <= min(first, lowest + BLOWN_UP):
+    lowest = float(values.min())
+    if last.value <= lowest + BLOWN_UP:
         return ""
-    shown = [format_number(number) for number in (last.value, first, lowest)]
-    return f"{loss_key} ends at {shown[0]}, from {shown[1]} at first and {shown[2]} at best"
+    return f"{loss_key} ends at {format_number(last.value)}, from {format_number(lowest)} at best"
 
 
 def _short_of_plan(run: Run, part: Stitched, mark: Mark) -> str:

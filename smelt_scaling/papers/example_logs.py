@@ -110,7 +110,10 @@ def _row(
 
 def _stale(rows: list[Row]) -> list[Row]:
     """Make the losses of a piece that a restart superseded lower than those that stand."""
-    return [{**row, **({"eval/loss": row["eval/loss"] - 0.2} if "eval/loss" in row else {})} for row in rows]
+    return [
+        {**row, **({"eval/loss": round(row["eval/loss"] - 0.05, 6)} if "eval/loss" in row else {})}
+        for row in rows
+    ]
 
 
 def _later(row: Row) -> Row:
