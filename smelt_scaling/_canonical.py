@@ -1,40 +1,76 @@
-"""Canonical form of a table: one dtype per kind, one order of rows and columns, one digest."""
+"""Canonical form of a table: one type per kind, one order of rows and columns, one digest."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from smelt_scaling._groups import Groups, group_rows
 from smelt_scaling._schema import COLUMNS
+from smelt_scaling._text import Text
 from smelt_scaling.errors import DataError
 
-if TYPE_CHECKING:
-    import pandas as pd
+__all__ = [
+    "Canonical",
+    "arch_slices",
+    "as_columns",
+    "canonical_groups",
+    "column_digest",
+    "frozen",
+    "in_order",
+]
 
-__all__ = ["as_columns", "canonical_order", "coded_frame", "column_digest", "frozen"]
+#: Rows of text that are written at once for the digest.
+BLOCK = 65536
 
 
-def as_columns(given: Mapping[str, ArrayLike], source: str) -> dict[str, NDArray[Any]]:
-    """Return copies in schema order, of the dtype of their kind and of one length."""
+class Canonical(Mapping[str, NDArray[Any]]):
+    """Columns in canonical order and form, read-only: stored with text as codes, given as arrays.
+
+    What takes columns need not bring these into order or copy them again.
+    """
+
+    def __init__(self, stored: Mapping[str, NDArray[Any] | Text]) -> None:
+        self.stored = {
+            name: Text(codes=frozen(values.codes), names=values.names)
+            if isinstance(values, Text)
+            else frozen(values)
+            for name, values in stored.items()
+        }
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        values = self.stored[name]
+        return frozen(values.array()) if isinstance(values, Text) else values
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.stored
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.stored)
+
+    def __len__(self) -> int:
+        return len(self.stored)
+
+
+def as_columns(given: Mapping[str, ArrayLike | Text], source: str) -> dict[str, Any]:
+    """Return columns in schema order, of the type of their kind and of one length; not copied where they are so."""
     unknown = [name for name in given if name not in COLUMNS]
     if unknown:
         raise DataError(f"{source}: no columns of the schema: {', '.join(unknown)}; use {', '.join(COLUMNS)}")
     lacking = [name for name in ("arch", "loss") if name not in given]
     if lacking or not {"F", "N", "C"} & set(given):
         raise DataError(f"{source}: columns {', '.join(given)}: endpoints need arch, loss and one of F, N, C")
-    columns: dict[str, NDArray[Any]] = {}
-    for name, column in COLUMNS.items():
-        if name in given:
-            dtype = np.str_ if column.kind == "text" else np.float64
-            columns[name] = np.array(given[name], dtype=dtype)
-            if column.kind == "number":
-                columns[name] += 0.0  # -0.0 equals 0.0 and must have its bytes, too
-                columns[name][np.isnan(columns[name])] = np.nan  # one bit pattern for "missing"
+    given = given.stored if isinstance(given, Canonical) else given
+    columns: dict[str, Any] = {
+        name: Text.of(given[name]) if column.kind == "text" else np.asarray(given[name], dtype=np.float64)
+        for name, column in COLUMNS.items()
+        if name in given
+    }
     lengths = {name: values.shape for name, values in columns.items()}
     if len(set(lengths.values())) > 1 or columns["loss"].ndim != 1 or not len(columns["loss"]):
         raise DataError(
@@ -43,64 +79,53 @@ def as_columns(given: Mapping[str, ArrayLike], source: str) -> dict[str, NDArray
     return columns
 
 
-def canonical_order(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.intp]:
+def canonical_groups(columns: Mapping[str, Any]) -> Groups:
     """Sort by all columns in schema order: text by code point, numbers by value, missing last."""
-    if _in_order(columns):
-        return np.arange(len(columns["loss"]))
-    keys = [_rank(values) if COLUMNS[name].kind == "text" else values for name, values in columns.items()]
-    return np.lexsort(keys[::-1])
+    return group_rows(columns, [name for name in COLUMNS if name in columns])
 
 
-def _in_order(columns: Mapping[str, NDArray[Any]]) -> bool:
-    """Whether rows are sorted already, as those of a subset are; a million rows are not sorted again then."""
-    open_: NDArray[np.bool_] | None = None
-    for name, values in columns.items():
-        before, after = values[:-1], values[1:]
-        equal, above = before == after, before > after
-        if COLUMNS[name].kind == "number":
-            lacking = np.isnan(before), np.isnan(after)
-            equal, above = equal | (lacking[0] & lacking[1]), above | (lacking[0] & ~lacking[1])
-        if np.any(above if open_ is None else above & open_):
-            return False
-        open_ = equal if open_ is None else equal & open_
-        if not open_.any():
-            return True
-    return True
+def in_order(columns: Mapping[str, Any], order: NDArray[np.intp]) -> Canonical:
+    """Take copies of the rows in an order, each number with one bit pattern."""
+
+    def plain(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        values += 0.0  # -0.0 equals 0.0 and must have its bytes, too
+        values[np.isnan(values)] = np.nan  # one bit pattern for "missing"
+        return values
+
+    taken = {name: columns[name][order] for name in COLUMNS if name in columns}
+    return Canonical({name: v if isinstance(v, Text) else plain(v) for name, v in taken.items()})
 
 
-def _rank(labels: NDArray[Any]) -> NDArray[np.intp]:
-    """Replace labels by their place in code point order; a dictionary beats sorting a million strings."""
-    cells = labels.tolist()
-    place = {label: rank for rank, label in enumerate(sorted(set(cells)))}
-    return np.fromiter(map(place.__getitem__, cells), dtype=np.intp, count=len(cells))
+def arch_slices(columns: Mapping[str, Any]) -> dict[str, slice]:
+    """Return where the rows of each architecture are: together, since it leads the canonical order."""
+    arch: Text = columns["arch"]
+    starts = np.flatnonzero(np.diff(arch.codes, prepend=arch.codes[0]) != 0)
+    bounds = [0, *starts.tolist(), len(arch)]
+    return {arch[lo]: slice(lo, hi) for lo, hi in zip(bounds, bounds[1:], strict=False)}
 
 
-def column_digest(columns: Mapping[str, NDArray[Any]]) -> str:
+def column_digest(columns: Mapping[str, Any]) -> str:
     """Hash names, kinds and values with sha256; the same on every platform."""
     digest = hashlib.sha256()
     for name, values in columns.items():
-        text = COLUMNS[name].kind == "text"
         digest.update(f"{name}:{COLUMNS[name].kind}:{len(values)};".encode())
-        # Text as JSON: the width of a numpy string dtype depends on rows that a subset may no longer have.
-        digest.update(json.dumps(values.tolist()).encode() if text else values.astype("<f8").tobytes())
+        if isinstance(values, Text):
+            _add_text(digest, values)
+        else:
+            digest.update(values.astype("<f8", copy=False).data)
     return digest.hexdigest()
+
+
+def _add_text(digest: Any, text: Text) -> None:
+    """Hash text as JSON writes a list of it: the width of a NumPy string depends on rows a subset may not have."""
+    written = np.array([*map(json.JSONEncoder().encode, text.names)], dtype=object)
+    for start in range(0, len(text), BLOCK):
+        cells = ", ".join(written[text.codes[start : start + BLOCK]].tolist())
+        digest.update(f"{', ' if start else '['}{cells}".encode())
+    digest.update(b"]")
 
 
 def frozen(values: NDArray[Any]) -> NDArray[Any]:
     """Make an array read-only and return it."""
     values.flags.writeable = False
     return values
-
-
-def coded_frame(columns: Mapping[str, NDArray[Any]], names: Iterable[str]) -> pd.DataFrame:
-    """Return columns for grouping: text as integer codes, which hash far faster than strings."""
-    import pandas as pd
-
-    return pd.DataFrame(
-        {
-            name: pd.factorize(columns[name].astype(object))[0]
-            if COLUMNS[name].kind == "text"
-            else columns[name]
-            for name in names
-        }
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smelt_scaling._schema import UNITS, counted, first_rows
+from smelt_scaling._text import Text
 from smelt_scaling.errors import Note
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 class RawTable:
     """Schema columns in file order, with what went wrong and what was changed on the way."""
 
-    columns: dict[str, NDArray[Any]] = field(default_factory=dict)
+    columns: dict[str, Any] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
@@ -37,7 +39,7 @@ class RawTable:
     read: set[str] = field(default_factory=set)
 
 
-def to_text(series: pd.Series[Any], missing: NDArray[np.bool_]) -> tuple[NDArray[np.str_], int]:
+def to_text(series: pd.Series[Any], missing: NDArray[np.bool_]) -> tuple[Text, int]:
     """Write every cell as text; 7.0 reads "7", since a missing value elsewhere makes integers floats."""
     import pandas as pd
 
@@ -49,11 +51,11 @@ def to_text(series: pd.Series[Any], missing: NDArray[np.bool_]) -> tuple[NDArray
         values = found.tolist()
     else:  # not told apart by their hash: 1, 1.0 and True
         codes, values = np.arange(len(series)), series.astype(object).tolist()
-    texts = [_written(value) for value in values]
+    texts = [value if type(value) is str else _written(value) for value in values]
     cells = [text.strip() for text in texts]
-    changed = np.array([*(old != new for old, new in zip(texts, cells, strict=True)), False], dtype=np.bool_)
-    codes = np.where(missing, len(values), codes)
-    return np.array([*cells, ""], dtype=np.str_)[codes], int(changed[codes].sum())
+    codes = np.where(missing, len(cells), codes)
+    changed = np.array([*map(operator.ne, texts, cells), False])
+    return Text.coded(codes, [*cells, ""]), int(changed[codes].sum())
 
 
 def _written(value: Any) -> str:

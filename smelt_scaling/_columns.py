@@ -183,9 +183,13 @@ def _listing(names: Iterable[str], limit: int = 12) -> str:
 
 
 def _is_empty(series: pd.Series[Any], missing: NDArray[np.bool_]) -> bool:
-    if missing.all():
-        return True
-    return all(isinstance(value, str) and not value.strip() for value in series[~missing])
+    def blank(value: Any) -> bool:
+        return isinstance(value, str) and not value.strip()
+
+    # the first value settles it for nearly every column
+    return bool(missing.all()) or (
+        blank(series.iloc[int(missing.argmin())]) and all(map(blank, series[~missing]))
+    )
 
 
 def _convert(units: Mapping[str, str], source: str, table: RawTable) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from smelt_scaling._schema import Floats, first_rows
+from smelt_scaling._text import Text
 from smelt_scaling.errors import DataError, Note
 
 __all__ = ["TIER_GAP", "complete", "remarks", "sparsity_tiers"]
@@ -19,7 +20,7 @@ FLOPS_PER_PARAM = 6.0
 TIER_GAP = 0.25
 
 
-def complete(columns: dict[str, NDArray[Any]], source: str, flops: str | None) -> list[Note]:
+def complete(columns: dict[str, Any], source: str, flops: str | None) -> list[Note]:
     """Add to the columns what follows from the others: arch, F and D."""
     notes: list[Note] = []
     n = len(columns["loss"])
@@ -35,7 +36,7 @@ def complete(columns: dict[str, NDArray[Any]], source: str, flops: str | None) -
         notes.append(Note(code=code, severity="info", count=n, message=f"{source}: {message}"))
 
     if "arch" not in columns:
-        columns["arch"] = np.full(n, "model")
+        columns["arch"] = Text(codes=np.zeros(n, dtype=np.uint8), names=("model",))
         notes.append(
             Note(
                 code="arch_absent",
@@ -77,7 +78,7 @@ def complete(columns: dict[str, NDArray[Any]], source: str, flops: str | None) -
     return notes
 
 
-def remarks(columns: Mapping[str, NDArray[Any]], source: str) -> list[Note]:
+def remarks(columns: Mapping[str, Any], source: str) -> list[Note]:
     """Note what is legal but deserves a look."""
     notes: list[Note] = []
     if "S" in columns and np.any(columns["S"] < 0):
@@ -90,8 +91,8 @@ def remarks(columns: Mapping[str, NDArray[Any]], source: str) -> list[Note]:
                 message=f"{source}: column S, {first_rows(below)} below 0, kept",
             )
         )
-    if "source" in columns and np.any(columns["source"] == "simulated"):
-        count = int(np.sum(columns["source"] == "simulated"))
+    count = int(columns["source"].where("simulated".__eq__).sum()) if "source" in columns else 0
+    if count:
         notes.append(
             Note(
                 code="simulated",
@@ -100,7 +101,7 @@ def remarks(columns: Mapping[str, NDArray[Any]], source: str) -> list[Note]:
                 message=f"{source}: {count} endpoints are simulated; they are not measurements",
             )
         )
-    archs = [str(name) for name in np.unique(columns["arch"])]
+    archs = columns["arch"].present()
     folded = [name.casefold() for name in archs]
     alike = [name for name in archs if folded.count(name.casefold()) > 1]
     if alike:
@@ -134,6 +135,7 @@ def sparsity_tiers(S: ArrayLike) -> NDArray[np.intp]:
     >>> sparsity_tiers([0.86, 0.0, 0.946, 0.843, 0.972, 0.952]).tolist()
     [1, 0, 2, 1, 3, 2]
     """
-    values, inverse = np.unique(np.asarray(S, dtype=np.float64), return_inverse=True)
-    tier_of_value = np.concatenate([[0], np.cumsum(np.diff(-np.log1p(-values)) > TIER_GAP)])
-    return np.asarray(tier_of_value[inverse], dtype=np.intp)
+    values = np.asarray(S, dtype=np.float64)
+    ascending = np.sort(values)
+    firsts = ascending[1:][np.diff(-np.log1p(-ascending)) > TIER_GAP]
+    return np.asarray(np.searchsorted(firsts, values, side="right"), dtype=np.intp)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from smelt_scaling._canonical import Canonical, canonical_groups, in_order
 from smelt_scaling._columns import RawTable, check_options, read_columns
 from smelt_scaling._conventions import apply_forward, check_conventions, convention_notes
 from smelt_scaling._derive import complete, remarks
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FLOPS_RULES", "read_frame"]
 
-Columns = dict[str, NDArray[Any]]
+Columns = dict[str, Any]
 
 #: Codes of the notes on rows that are no endpoints whatever else they hold.
 EXCLUSIONS = ("unfinished", "nonfinite", "diverged")
@@ -36,8 +37,11 @@ def read_frame(
     mapping: Mapping[str, str],
     units: Mapping[str, str],
     flops: str | None,
-) -> tuple[Columns, list[Note]]:
-    """Name, parse, convert, check, screen and complete the columns of a table; see `Endpoints.from_frame`."""
+) -> tuple[Canonical, list[Note]]:
+    """Name, parse, convert, check, screen and complete the columns of a table; see `Endpoints.from_frame`.
+
+    The rows come in canonical order, the notes count them as they are in the file.
+    """
     import pandas as pd
 
     check_options(mapping, units)
@@ -61,11 +65,14 @@ def read_frame(
     notes += complete(columns, source, flops)
     early, found = not_annealed(columns, source)
     columns, rows, notes = _keep(columns, ~early), rows[~early], [*notes, *found]
-    repeated, found = merge_duplicates(columns, source, _unread(frame, table, rows))
+    groups = canonical_groups(columns)
+    repeated, found = merge_duplicates(columns, source, rows, groups, _unread(frame, table))
     columns, rows, notes = _keep(columns, ~repeated), rows[~repeated], [*notes, *found]
-    notes += settle_repeats(columns, source, rows)
+    groups = groups.keep(~repeated)
+    notes += settle_repeats(columns, source, rows, groups)
     notes += [*remarks(columns, source), *convention_notes(columns, source), *uneven_steps(columns, source)]
-    return columns, notes + plausible_notes(columns, source, units)
+    notes += plausible_notes(columns, source, units)
+    return in_order(columns, groups.order), notes
 
 
 def _problems(
@@ -81,7 +88,7 @@ def _problems(
     understood = {name: v for name, v in table.columns.items() if name not in table.unreadable}
     problems = [*table.problems, *check_values(understood, table.names, source, out)]
     counted = {
-        name: np.where(out, np.nan, v) if COLUMNS[name].kind == "number" else v
+        name: np.where(out, np.nan, v) if out.any() and COLUMNS[name].kind == "number" else v
         for name, v in understood.items()
     }
     implausible = check_plausible(counted, table.names, source, units, table.questioned)
@@ -110,6 +117,6 @@ def _keep(columns: Columns, kept: NDArray[np.bool_]) -> Columns:
     return columns if kept.all() else {name: values[kept] for name, values in columns.items()}
 
 
-def _unread(frame: pd.DataFrame, table: RawTable, rows: NDArray[np.intp]) -> pd.DataFrame:
-    """Return the columns outside the schema, of the rows kept so far."""
-    return frame[[name for name in frame.columns if str(name).strip() not in table.read]].iloc[rows - 1]
+def _unread(frame: pd.DataFrame, table: RawTable) -> pd.DataFrame:
+    """Return the columns outside the schema."""
+    return frame[[name for name in frame.columns if str(name).strip() not in table.read]]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from smelt_scaling._canonical import coded_frame
+from smelt_scaling._groups import Groups, group_rows
 from smelt_scaling._schema import counted, first_rows
 from smelt_scaling.errors import DataError, Note, info, warning
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["merge_duplicates", "settle_repeats", "uneven_steps"]
 
 Mask = NDArray[np.bool_]
-Columns = Mapping[str, NDArray[Any]]
+Index = NDArray[np.intp]
+Columns = Mapping[str, Any]
 
 #: Nats by which two losses of one run at one horizon may differ: another evaluation, not another state.
 SAME_LOSS = 0.02
@@ -28,23 +29,35 @@ STEP_RATIO = 2.0
 MEASURED = frozenset({"loss", "loss_se", "step", "lr", "phase", "status", "weight", "tokens_per_s", "kv"})
 
 
-def merge_duplicates(columns: Columns, source: str, unread: pd.DataFrame | None) -> tuple[Mask, list[Note]]:
+def merge_duplicates(
+    columns: Columns, source: str, rows: Index, groups: Groups, unread: pd.DataFrame
+) -> tuple[Mask, list[Note]]:
     """Find rows that repeat an earlier one in every column.
 
     Without a run column the unread columns must agree as well: two runs may share all that the schema names.
+
+    Parameters
+    ----------
+    columns, source, rows
+        As for `settle_repeats`.
+    groups : Groups
+        Rows that are equal in every column of the schema.
+    unread : pandas.DataFrame
+        The other columns of the file.
     """
-    frame = coded_frame(columns, list(columns))
-    if "run" not in columns and unread is not None:
-        for name in unread.columns:
-            frame[f"unread {name}"] = unread[name].astype(str).to_numpy()
-    repeated: Mask = frame.duplicated().to_numpy(bool)
+    repeated = np.zeros(len(groups.order), dtype=bool)
+    if "run" in columns or not len(unread.columns):
+        repeated[groups.order[~groups.starts]] = True
+    elif len(shared := groups.shared()):
+        told = unread.iloc[rows[shared] - 1].astype(str).set_axis(range(len(unread.columns)), axis=1)
+        repeated[shared] = told.assign(group=groups.number()[shared]).duplicated().to_numpy(bool)
     if not repeated.any():
         return repeated, []
     message = f"{source}: {first_rows(repeated)} equal to an earlier row in every column, merged with it"
     return repeated, [info("duplicate_rows", message, int(repeated.sum()))]
 
 
-def settle_repeats(columns: Columns, source: str, rows: NDArray[np.intp]) -> list[Note]:
+def settle_repeats(columns: Columns, source: str, rows: Index, groups: Groups) -> list[Note]:
     """Refuse a run with two losses at one horizon; note rows that share their settings.
 
     Parameters
@@ -53,6 +66,8 @@ def settle_repeats(columns: Columns, source: str, rows: NDArray[np.intp]) -> lis
         Schema columns of the rows kept so far, and the file.
     rows : (n,) array of int
         Number of each row in the file, from 1.
+    groups : Groups
+        The rows in canonical order.
 
     Raises
     ------
@@ -60,10 +75,9 @@ def settle_repeats(columns: Columns, source: str, rows: NDArray[np.intp]) -> lis
         If a run has losses at one horizon that no two evaluations of one state differ by.
     """
     keys = [name for name in columns if name not in MEASURED]
-    frame = coded_frame(columns, keys)
     notes: list[Note] = []
+    spread, first, second = _spread(columns, keys, groups)
     if "run" in columns or "trunk" in columns:
-        spread, first, second = _spread(frame, columns["loss"])
         if len(spread):
             _refuse_conflict(columns, source, rows, spread, first, second)
             message = (
@@ -72,19 +86,17 @@ def settle_repeats(columns: Columns, source: str, rows: NDArray[np.intp]) -> lis
             )
             notes.append(warning("conflicting_rows", message, len(spread)))
         if "trunk" in columns and "run" in columns and not {"phase", "lr", "seed"} & set(columns):
-            spread, first, second = _spread(frame.drop(columns="run"), columns["loss"])
+            spread, first, second = _spread(columns, [name for name in keys if name != "run"], groups)
             if len(spread):
                 _refuse_conflict(columns, source, rows, spread, first, second)
-    elif "seed" not in columns:
-        spread, first, second = _spread(frame, columns["loss"])
-        if len(spread):
-            message = (
-                f"{source}: {counted(len(spread), 'setting')} with several losses, up to {spread.max():.2g} nats apart "
-                f"(first: rows {rows[first[0]]} and {rows[second[0]]}), kept as repeats; "
-                "name runs or seeds with --map run=COLUMN, and keep the best of a sweep"
-            )
-            make = warning if spread.max() > SAME_LOSS else info
-            notes.append(make("repeats", message, len(spread)))
+    elif "seed" not in columns and len(spread):
+        message = (
+            f"{source}: {counted(len(spread), 'setting')} with several losses, up to {spread.max():.2g} nats apart "
+            f"(first: rows {rows[first[0]]} and {rows[second[0]]}), kept as repeats; "
+            "name runs or seeds with --map run=COLUMN, and keep the best of a sweep"
+        )
+        make = warning if spread.max() > SAME_LOSS else info
+        notes.append(make("repeats", message, len(spread)))
     return notes
 
 
@@ -95,16 +107,15 @@ def uneven_steps(columns: Columns, source: str) -> list[Note]:
         return []
     with np.errstate(all="ignore"):
         per_step = columns["D"] / columns["step"]
-    frame = coded_frame(columns, ["arch", unit]).assign(
-        value=np.where(np.isfinite(per_step), per_step, np.nan)
-    )
-    groups = frame.groupby(["arch", unit])["value"]
-    low, high = groups.transform("min").to_numpy(), groups.transform("max").to_numpy()
+    per_step[~np.isfinite(per_step)] = np.nan
+    groups = group_rows(columns, ["arch", unit])
+    run = groups.number()
+    low, high = groups.over(np.fmin, per_step)[run], groups.over(np.fmax, per_step)[run]
     uneven = high > STEP_RATIO * low
     if not uneven.any():
         return []
     first = int(uneven.argmax())
-    count = len(np.unique(columns[unit][uneven]))
+    count = len(columns[unit][uneven].present())
     message = (
         f"{source}: columns D, step: tokens per step differ within {counted(count, unit)} "
         f"({unit} {columns[unit][first]}: {low[first]:.3g} to {high[first]:.3g}); "
@@ -116,10 +127,10 @@ def uneven_steps(columns: Columns, source: str) -> list[Note]:
 def _refuse_conflict(
     columns: Columns,
     source: str,
-    rows: NDArray[np.intp],
+    rows: Index,
     spread: NDArray[np.float64],
-    first: NDArray[np.intp],
-    second: NDArray[np.intp],
+    first: Index,
+    second: Index,
 ) -> None:
     if spread.max() <= SAME_LOSS:
         return
@@ -135,18 +146,19 @@ def _refuse_conflict(
     )
 
 
-def _spread(
-    frame: pd.DataFrame, loss: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.intp]]:
-    """Return, per group of equal rows with several losses, their range and the rows of its two ends."""
-    shared = np.flatnonzero(frame.duplicated(keep=False).to_numpy(bool))
-    empty = np.empty(0, dtype=np.intp)
-    if not len(shared):
-        return np.empty(0), empty, empty
-    part = frame.iloc[shared].reset_index(drop=True).assign(loss=loss[shared])
-    # NaN cells are equal to each other here, as they are for duplicates
-    groups = part.groupby(list(frame.columns), dropna=False, sort=False)["loss"]
-    low, high = shared[groups.idxmin().to_numpy()], shared[groups.idxmax().to_numpy()]
+def _spread(columns: Columns, keys: list[str], groups: Groups) -> tuple[NDArray[np.float64], Index, Index]:
+    """Return, per group of rows of equal keys with several losses, their range and the rows of its two ends.
+
+    Groups come by their first row in the file, and each end is the first row of its loss.
+    """
+    loss = columns["loss"]
+    alike = group_rows(columns, keys, groups.as_one())
+    shared, number = alike.shared(), alike.number()
+    _, first_seen = np.unique(number[shared], return_index=True)
+    lowest, highest = (shared[np.lexsort((sign * loss[shared], number[shared]))] for sign in (1.0, -1.0))
+    _, begin = np.unique(number[lowest], return_index=True)
+    by = np.argsort(first_seen)
+    low, high = lowest[begin][by], highest[begin][by]
     spread = loss[high] - loss[low]
     differ = spread > 0
     return spread[differ], np.minimum(low, high)[differ], np.maximum(low, high)[differ]

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from smelt_scaling._canonical import coded_frame
+from smelt_scaling._groups import group_rows
 from smelt_scaling._schema import first_rows
+from smelt_scaling._text import Text
 from smelt_scaling.errors import Note, warning
 
 __all__ = ["not_annealed", "without_endpoint"]
 
 Mask = NDArray[np.bool_]
-Columns = Mapping[str, NDArray[Any]]
+Columns = Mapping[str, Any]
 
 #: States of a run that reached its planned end, case-folded.
 FINISHED = frozenset({"", "finished", "complete", "completed", "done", "ok", "success", "succeeded"})
@@ -30,7 +31,7 @@ def without_endpoint(columns: Columns, source: str) -> tuple[Mask, list[Note]]:
 
     Parameters
     ----------
-    columns : mapping of str to (n,) array
+    columns : mapping of str to (n,) array or Text
         Schema columns in file order.
     source : str
         The file, for messages.
@@ -53,7 +54,7 @@ def without_endpoint(columns: Columns, source: str) -> tuple[Mask, list[Note]]:
     missing = _provisional(columns, out)
     notes: list[Note] = []
     if unfinished.any():
-        shown = ", ".join(np.unique(columns["status"][unfinished]).tolist()[:4])
+        shown = ", ".join(columns["status"][unfinished].present()[:4])
         message = f"column status, {first_rows(unfinished)} of unfinished runs ({shown}) left out{missing}"
         notes.append(warning("unfinished", f"{source}: {message}", int(unfinished.sum())))
     if nonfinite.any():
@@ -72,8 +73,8 @@ def without_endpoint(columns: Columns, source: str) -> tuple[Mask, list[Note]]:
 def _unfinished(columns: Columns) -> Mask:
     if "status" not in columns:
         return np.zeros(len(columns["loss"]), dtype=bool)
-    states, inverse = np.unique(columns["status"], return_inverse=True)
-    return np.array([state.casefold() not in FINISHED for state in states.tolist()])[inverse]
+    status: Text = columns["status"]
+    return status.where(lambda state: state.casefold() not in FINISHED)
 
 
 def _before_divergence(columns: Columns, nonfinite: Mask) -> Mask:
@@ -81,7 +82,7 @@ def _before_divergence(columns: Columns, nonfinite: Mask) -> Mask:
     if not {"run", "D"} <= set(columns):
         return np.zeros(len(nonfinite), dtype=bool)
     names = [name for name in ("arch", "run") if name in columns]
-    run = coded_frame(columns, names).groupby(names).ngroup().to_numpy()
+    run = group_rows(columns, names).number()
     tokens = np.where(np.isnan(columns["D"]), np.inf, columns["D"])
     ended = np.full(run.max() + 1, -np.inf)
     np.maximum.at(ended, run[nonfinite], tokens[nonfinite])
@@ -126,46 +127,44 @@ def not_annealed(columns: Columns, source: str) -> tuple[Mask, list[Note]]:
 
 
 def _stable(columns: Columns) -> Mask:
-    names, inverse = np.unique(columns["phase"], return_inverse=True)
-    return np.array([name.casefold() in STABLE for name in names.tolist()])[inverse]
+    phase: Text = columns["phase"]
+    return phase.where(lambda name: name.casefold() in STABLE)
 
 
 def _above_decayed(columns: Columns) -> Mask:
     """Find rows whose learning rate is far above the lowest one of their run or trunk."""
     unit = "trunk" if "trunk" in columns else "run"
-    frame = coded_frame(columns, [name for name in ("arch", unit) if name in columns])
-    lowest = frame.assign(lr=columns["lr"]).groupby(list(frame.columns))["lr"].transform("min").to_numpy()
-    highest = frame.assign(lr=columns["lr"]).groupby(list(frame.columns))["lr"].transform("max").to_numpy()
+    groups = group_rows(columns, [name for name in ("arch", unit) if name in columns])
+    run = groups.number()
+    lowest, highest = groups.over(np.fmin, columns["lr"])[run], groups.over(np.fmax, columns["lr"])[run]
     return np.asarray((lowest < DECAYED * highest) & (columns["lr"] > 0.5 * highest))
 
 
-def _text(columns: Columns, name: str) -> list[str]:
-    return columns[name].tolist() if name in columns else [""] * len(columns["loss"])
-
-
-def _labels(columns: Columns) -> tuple[NDArray[np.str_], str]:
+def _labels(columns: Columns) -> tuple[Text, str]:
     """Name the cell of each row as a reader would, and say what it is."""
     unit = next((name for name in ("cell", "scale", "trunk", "run") if name in columns), "")
-    parts = [_text(columns, unit)] if unit else []
+    forms = {unit: "{}"} if unit else {}
     if unit == "scale" and "S" in columns:
-        parts.append([f"at S = {value:.3g}" for value in columns["S"].tolist()])
+        forms["S"], columns = "at S = {:.3g}", {**columns, "S": columns["S"] + 0.0}  # -0.0 is no other cell
     if "arch" in columns:
-        parts.append([f"of {arch}" if unit else arch for arch in _text(columns, "arch")])
-    if not parts:
-        parts = [["the table"] * len(columns["loss"])]
-    return np.array([" ".join(words) for words in zip(*parts, strict=True)]), unit or "architecture"
+        forms["arch"] = "of {}" if unit else "{}"
+    if not forms:
+        forms, columns = {"": "{}"}, {"": Text.of(["the table"] * len(columns["loss"]))}
+    groups = group_rows(columns, forms)
+    words = [[form.format(columns[name][row]) for name, form in forms.items()] for row in groups.firsts()]
+    return Text.coded(groups.number(), [" ".join(parts) for parts in words]), unit or "architecture"
 
 
 def _places(columns: Columns, rows: Mask) -> str:
     labels, unit = _labels({name: values[rows] for name, values in columns.items()})
-    there = np.unique(labels).tolist()
+    there = labels.present()
     return f"{unit} {', '.join(there[:3])}" + (f" and {len(there) - 3} more" if len(there) > 3 else "")
 
 
 def _provisional(columns: Columns, out: Mask) -> str:
     """Say which cells are lost as a whole; the result is not final before they are there."""
     labels, unit = _labels(columns)
-    every, kept = set(labels.tolist()), set(labels[~out].tolist())
+    every, kept = set(labels.present()), set(labels[~out].present())
     lost = sorted(every - kept)
     if not lost or not kept:
         return ""

@@ -185,7 +185,7 @@ def mend(bad: NDArray[np.bool_], verb: str = "correct") -> str:
 
 
 def check_values(
-    columns: Mapping[str, NDArray[Any]],
+    columns: Mapping[str, Any],
     names: Mapping[str, str],
     source: str,
     ignored: NDArray[np.bool_] | None = None,
@@ -194,8 +194,8 @@ def check_values(
 
     Parameters
     ----------
-    columns : mapping of str to (n,) array
-        Schema columns in file order: text as str arrays, numbers as float64.
+    columns : mapping of str to (n,) array or Text
+        Schema columns in file order.
     names : mapping of str to str
         How to name a column to its owner, where that differs from the schema name.
     source : str
@@ -216,7 +216,7 @@ def check_values(
         values = columns[name]
         if column.kind == "text":
             if column.complete:
-                missing = (values == "") & kept
+                missing = values.where("".__eq__) & kept
                 report(name, missing, f"missing: a label is needed in every row; {mend(missing, 'fill')}")
             continue
         missing = np.isnan(values) & kept

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from smelt_scaling._canonical import arch_slices
+from smelt_scaling._groups import group_rows
 from smelt_scaling._schema import counted
 
 __all__ = ["measured_on", "problems_together"]
 
-Columns = Mapping[str, NDArray[Any]]
+Columns = Mapping[str, Any]
 
 #: Columns of which one surface knows one value: a loss per token means nothing across them.
 ONE_LOSS = {"tokenizer": "tokenizers", "eval_set": "evaluation sets", "domain": "domains"}
@@ -29,10 +31,10 @@ def measured_on(columns: Columns) -> dict[str, tuple[str, ...]]:
 
     Examples
     --------
-    >>> measured_on({"tokenizer": np.array(["gpt2", "", "gpt2"])})
+    >>> measured_on({"tokenizer": Text.of(["gpt2", "", "gpt2"])})
     {'tokenizer': ('gpt2',)}
     """
-    named = {name: np.unique(columns[name]).tolist() for name in ONE_LOSS if name in columns}
+    named = {name: columns[name].present() for name in ONE_LOSS if name in columns}
     return {name: tuple(v for v in values if v) for name, values in named.items() if any(values)}
 
 
@@ -41,14 +43,13 @@ def problems_together(columns: Columns, source: str) -> list[str]:
 
     Parameters
     ----------
-    columns : mapping of str to (n,) array
-        Schema columns.
+    columns : mapping of str to (n,) array or Text
+        Schema columns in canonical order.
     source : str
         The file, first in each line.
     """
     problems: list[str] = []
-    for arch in np.unique(columns["arch"]).tolist():
-        rows = columns["arch"] == arch
+    for arch, rows in arch_slices(columns).items():
         own = {name: values[rows] for name, values in columns.items()}
         for name, values in measured_on(own).items():
             if len(values) > 1:
@@ -65,18 +66,15 @@ def problems_together(columns: Columns, source: str) -> list[str]:
 
 def _stacked_sources(own: Columns, arch: str, source: str) -> list[str]:
     """Find the same run under several sources: evaluations that were stacked, no further runs."""
-    names = np.unique(own["source"]) if "source" in own else np.empty(0)
+    names = own["source"].present() if "source" in own else []
     if len(names) < 2:
         return []
     keys = [
         name for name in ("run", "scale", "cell", "trunk", "seed", "F", "S", "D", "N", "C") if name in own
     ]
-    index = np.stack([np.unique(own[name], return_inverse=True)[1] for name in keys], axis=1)
-    _, run, size = np.unique(index, axis=0, return_inverse=True, return_counts=True)
-    stacked = size[run.ravel()] >= len(names)
-    if not stacked.all():
+    if group_rows(own, keys).sizes().min() < len(names):
         return []
-    shown = ", ".join(names[:3].tolist()) + (", ..." if len(names) > 3 else "")
+    shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
     return [
         f"{source}: column source, {len(names)} sources of {arch} ({shown}) hold the same runs: each run would count "
         f"{len(names)} times; keep the rows of one source and fit again"
@@ -95,12 +93,9 @@ def _trajectories(own: Columns, arch: str, source: str) -> list[str]:
     )
     if not keys:
         return []
-    index = np.stack([np.unique(own[name], return_inverse=True)[1] for name in keys], axis=1)
-    _, point = np.unique(index, axis=0, return_inverse=True)
-    point = point.ravel()
-    # distinct horizons per point
-    pairs = np.unique(np.stack([point, np.unique(own["D"], return_inverse=True)[1]], axis=1), axis=0)
-    horizons = np.bincount(pairs[:, 0])
+    points = group_rows(own, keys)
+    point = points.number()
+    horizons = np.bincount(point[group_rows(own, ["D"], points).firsts()])
     long = horizons > (MOST_HORIZONS if unit else MOST_UNNAMED)
     if not long.any():
         return []

@@ -8,16 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from smelt_scaling._canonical import as_columns, canonical_order, column_digest, frozen
+from smelt_scaling._canonical import (
+    Canonical,
+    arch_slices,
+    as_columns,
+    canonical_groups,
+    column_digest,
+    frozen,
+    in_order,
+)
 from smelt_scaling._derive import TIER_GAP, sparsity_tiers
 from smelt_scaling._describe import describe, describe_html
+from smelt_scaling._groups import group_rows
 from smelt_scaling._intake import read_frame
 from smelt_scaling._schema import COLUMNS, LOWEST_SPARSITY, UNITS, Column, check_values, counted
+from smelt_scaling._text import Text
 from smelt_scaling._together import measured_on, problems_together
 from smelt_scaling.errors import DataError, Note, UsageError, merge_notes
 
@@ -65,6 +76,7 @@ class Endpoints:
     source: str = "<memory>"
     notes: tuple[Note, ...] = ()
     tiers: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    _stored: Mapping[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
         columns = as_columns(self.columns, self.source)
@@ -75,9 +87,14 @@ class Endpoints:
         tiers = np.asarray(self.tiers, dtype=np.intp)
         if not len(tiers):
             tiers = sparsity_tiers(columns["S"]) if "S" in columns else np.zeros(n, dtype=np.intp)
-        order = canonical_order(columns)
-        object.__setattr__(self, "columns", {name: frozen(values[order]) for name, values in columns.items()})
-        object.__setattr__(self, "tiers", frozen(tiers[order]))
+        if isinstance(self.columns, Canonical):
+            canonical, tiers = self.columns, tiers.copy()
+        else:
+            order = canonical_groups(columns).order
+            canonical, tiers = in_order(columns, order), tiers[order]
+        object.__setattr__(self, "columns", canonical)
+        object.__setattr__(self, "_stored", canonical.stored)
+        object.__setattr__(self, "tiers", frozen(tiers))
         object.__setattr__(self, "notes", tuple(self.notes))
 
     # ------------------------------------------------------------------ in and out
@@ -142,7 +159,7 @@ class Endpoints:
     # ------------------------------------------------------------------ columns
 
     def __len__(self) -> int:
-        return len(self.columns["loss"])
+        return len(self.tiers)
 
     def __repr__(self) -> str:
         return describe(self.columns, self.source)
@@ -209,21 +226,21 @@ class Endpoints:
     @property
     def archs(self) -> tuple[str, ...]:
         """Architectures, sorted by code point."""
-        return tuple(str(name) for name in np.unique(self.columns["arch"]))
+        return tuple(arch_slices(self._stored))
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """sha256 over names, kinds and values of the columns; independent of row order, file, platform."""
-        return column_digest(self.columns)
+        return column_digest(self._stored)
 
     @property
     def measured_on(self) -> dict[str, tuple[str, ...]]:
         """Tokenizers, evaluation sets and domains that the rows name."""
-        return measured_on(self.columns)
+        return measured_on(self._stored)
 
     def one_law_problems(self) -> list[str]:
         """Return one line per reason why some architecture's rows are no endpoints of one law."""
-        return problems_together(self.columns, self.source)
+        return problems_together(self._stored, self.source)
 
     def require_one_law(self) -> None:
         """Refuse rows that no single law can describe.
@@ -250,12 +267,15 @@ class Endpoints:
         index = np.arange(len(self))[np.asarray(mask)]
         if not len(index):
             raise DataError(f"{self.source}: no row is left of {len(self)}; loosen the selection")
-        columns = {name: values[index] for name, values in self.columns.items()}
-        return replace(self, columns=columns, tiers=self.tiers[index])
+        return self._rows(index, ascending=bool((np.diff(index) > 0).all()))
 
     def by_arch(self) -> dict[str, Endpoints]:
         """Return the rows of each architecture, in sorted order; tiers stay those of the whole table."""
-        return {arch: self.select(self.columns["arch"] == arch) for arch in self.archs}
+        return {arch: self._rows(rows, ascending=True) for arch, rows in arch_slices(self._stored).items()}
+
+    def _rows(self, index: NDArray[np.intp] | slice, *, ascending: bool) -> Endpoints:
+        columns = {name: values[index] for name, values in self._stored.items()}
+        return replace(self, columns=Canonical(columns) if ascending else columns, tiers=self.tiers[index])
 
     def exclude_tier(self, sparsity: float) -> Endpoints:
         """Leave out the sparsity tier that a value belongs to, with a note.
@@ -329,6 +349,10 @@ class Endpoints:
         >>> labels.tolist(), unit
         (['1B / tier 0', '1B / tier 0'], 'scale*tier')
         """
+        labels, name = self._units(unit)
+        return labels.array(), name
+
+    def _units(self, unit: str | None = None) -> tuple[Text, str]:
         there = [
             name for name in RESAMPLING_UNITS if name == "row" or name.removesuffix("*tier") in self.columns
         ]
@@ -340,17 +364,20 @@ class Endpoints:
         named = dict.fromkeys("cell" if name == "scale*tier" else name for name in there)
         raise UsageError(f"{self.source}: cannot resample by {unit!r}: the table allows {', '.join(named)}")
 
-    def _labels(self, unit: str) -> NDArray[np.str_]:
+    def _labels(self, unit: str) -> Text:
         if unit == "scale*tier":
-            pairs = zip(self.columns["scale"], self.tiers, strict=True)
-            return np.array([f"{scale} / tier {tier}" for scale, tier in pairs])
+            columns = {"scale": self._stored["scale"], "tier": self.tiers}
+            pairs = group_rows(columns, columns)
+            names = [f"{columns['scale'][row]} / tier {self.tiers[row]}" for row in pairs.firsts()]
+            return Text.coded(pairs.number(), names)
         if unit == "row":
-            arch = self.columns["arch"]
-            within = np.arange(len(self)) - np.searchsorted(
-                arch, arch
-            )  # arch is sorted: it leads the canonical order
-            return np.array([f"{name} / row {row + 1:06d}" for name, row in zip(arch, within, strict=True)])
-        return self.columns[unit]
+            rows = arch_slices(self._stored).items()
+            names = [
+                f"{arch} / row {row + 1:06d}" for arch, own in rows for row in range(own.stop - own.start)
+            ]
+            return Text.coded(np.arange(len(self)), names)
+        labels: Text = self._stored[unit]
+        return labels
 
 
 def default_sparsities(endpoints: Endpoints) -> Floats:
@@ -379,15 +406,10 @@ def default_sparsities(endpoints: Endpoints) -> Floats:
     """
     if "S" not in endpoints:
         return np.empty(0)
-    labels = endpoints.cells()[0].tolist()
-    place = {label: number for number, label in enumerate(dict.fromkeys(labels))}
-    cell = np.fromiter(map(place.__getitem__, labels), dtype=np.intp, count=len(labels))
-    arch = np.searchsorted(np.array(endpoints.archs), endpoints.arch)
-    group = (endpoints.tiers * len(endpoints.archs) + arch) * len(place) + cell
-    order = np.lexsort((endpoints.S, group))
-    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
-    count = np.diff(starts, append=len(order))
-    S = endpoints.S[order]
-    medians = (S[starts + (count - 1) // 2] + S[starts + count // 2]) / 2
-    tiers = endpoints.tiers[order][starts]
+    columns = {**endpoints._stored, "tier": endpoints.tiers, "unit": endpoints._units()[0]}
+    cells = group_rows(columns, ["arch", "unit", "tier"])
+    S = endpoints.S[group_rows(columns, ["S"], cells).order]
+    first, count = np.flatnonzero(cells.starts), cells.sizes()
+    medians = (S[first + (count - 1) // 2] + S[first + count // 2]) / 2
+    tiers = endpoints.tiers[cells.firsts()]
     return np.array([np.median(medians[tiers == tier]) for tier in np.unique(tiers)])

@@ -55,7 +55,8 @@ def read_arrow(data: bytes, source: str, kinds: Mapping[str, str]) -> pd.DataFra
             for i, name in zip(kept, names, strict=True)
         ]
         table = pa.table(columns, names=[str(i) for i in range(len(kept))])
-        frame: pd.DataFrame = table.to_pandas(ignore_metadata=True, self_destruct=True)
+        frame: pd.DataFrame = table.to_pandas(ignore_metadata=True, split_blocks=True, self_destruct=True)
+        pa.default_memory_pool().release_unused()  # what decoding took, before more is allocated elsewhere
     except (pa.ArrowException, OSError, ValueError, KeyError, NotImplementedError) as error:
         reason = (str(error).splitlines() or ["cut off"])[0].partition(". ")[0]
         raise IngestError(
@@ -72,9 +73,7 @@ def _read(data: bytes, texts: list[str]) -> Any:
 
         schema = pq.read_schema(pa.BufferReader(data))
         # Repeated text stays a dictionary; the pages hold it as one already.
-        shared = [
-            name for name in texts if name in schema.names and pa.types.is_string(schema.field(name).type)
-        ]
+        shared = [name for name in texts if name in schema.names and _plain_text(schema.field(name).type)]
         return pq.ParquetFile(pa.BufferReader(data), read_dictionary=shared).read()
     if data[:6] == b"ARROW1":
         return pa.ipc.open_file(pa.BufferReader(data)).read_all()
@@ -97,6 +96,12 @@ def _checked(column: Any, name: str, source: str, kind: str | None) -> Any:
             f"{source}: column {name.strip()} is of type {values}: each of its cells must be {cell}; "
             "write it as one, or drop the column"
         )
-    if kind == "text" and (pa.types.is_string(values) or pa.types.is_large_string(values)):
+    if kind == "text" and _plain_text(values):
         return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     return column
+
+
+def _plain_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

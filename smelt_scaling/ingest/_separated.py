@@ -41,11 +41,12 @@ def read_plain(data: bytes, source: str, kinds: Mapping[str, str]) -> pd.DataFra
         as categories; None where the table is not so plain.
     """
     import pyarrow as pa
-    import pyarrow.csv
 
     data = data.removeprefix(b"\xef\xbb\xbf")
     end = data.find(b"\n")
-    if end < 0 or b'"' in data or b"\0" in data or data.count(b"\r") != data.count(b"\r\n"):
+    if end < 0 or b'"' in data or b"\0" in data:
+        return None
+    if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
         return None
     try:
         line = data[:end].decode("utf-8")
@@ -55,35 +56,61 @@ def read_plain(data: bytes, source: str, kinds: Mapping[str, str]) -> pd.DataFra
         return None
     separator, header = _sniff(line, source, 1)
     names = [name.strip() for name in header]
-    odd = [b"\n#", b"\n ", b"\n\t", b"\n" + separator.encode()]
-    if not all(names) or any(mark in data for mark in odd) or (separator != "," and b"," in data):
+    if not all(names) or (separator != "," and b"," in data):
         return None
-    keys = [str(i) for i in range(len(names))]
+    types = {"number": pa.float64(), "text": pa.dictionary(pa.int32(), pa.string())}
+    table = _parse(data, separator, [types.get(kinds.get(name, ""), pa.string()) for name in names])
+    if table is None:  # some column of numbers has other cells: _typed finds out which
+        table = _parse(data, separator, [pa.string()] * len(names))
+    if table is None or _odd_lines(table.column(0)):
+        return None
+    columns = [_typed(column, kinds.get(name)) for column, name in zip(table.columns, names, strict=True)]
+    frame: pd.DataFrame = pa.table(columns, names=table.column_names).to_pandas(
+        split_blocks=True, self_destruct=True
+    )
+    pa.default_memory_pool().release_unused()
+    return frame.set_axis(names, axis=1)
+
+
+def _parse(data: bytes, separator: str, types: list[Any]) -> Any:
+    """Read rows as columns of the types; None for ragged rows, bytes that are no UTF-8 or cells of another type."""
+    import pyarrow as pa
+    import pyarrow.csv
+
+    keys = [str(i) for i in range(len(types))]
     try:
-        table = pa.csv.read_csv(
+        return pa.csv.read_csv(
             pa.BufferReader(data),
             read_options=pa.csv.ReadOptions(column_names=keys, skip_rows=1),
             parse_options=pa.csv.ParseOptions(delimiter=separator, quote_char=False),
             convert_options=pa.csv.ConvertOptions(
-                column_types=dict.fromkeys(keys, pa.string()), strings_can_be_null=False
+                column_types=dict(zip(keys, types, strict=True)), null_values=[], strings_can_be_null=False
             ),
         )
     except pa.ArrowException:
-        return None  # ragged rows or bytes that are no UTF-8: the careful reader says where
-    columns = [_typed(table.column(key), kinds.get(name)) for key, name in zip(keys, names, strict=True)]
-    frame: pd.DataFrame = pa.table(columns, names=keys).to_pandas(self_destruct=True)
-    return frame.set_axis(names, axis=1)
+        return None
+
+
+def _odd_lines(column: Any) -> bool:
+    """Whether some line begins with a comment, a blank or a separator: the careful reader knows what it is."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_floating(column.type):
+        return False
+    chunks = [part.dictionary if pa.types.is_dictionary(part.type) else part for part in column.chunks]
+    return any(pc.any(pc.match_substring_regex(cells, r"^([# \t]|$)")).as_py() for cells in chunks)
 
 
 def _typed(column: Any, kind: str | None) -> Any:
     import pyarrow as pa
 
-    if kind == "number":
-        try:
-            return column.cast(pa.float64())
-        except pa.ArrowException:
-            return column
-    return column.dictionary_encode() if kind == "text" else column
+    if kind is None or not pa.types.is_string(column.type):
+        return column
+    try:
+        return column.cast(pa.float64()) if kind == "number" else column.dictionary_encode()
+    except pa.ArrowException:
+        return column
 
 
 def read_separated(text: str, source: str, numeric: Collection[str]) -> tuple[pd.DataFrame, tuple[Note, ...]]:
