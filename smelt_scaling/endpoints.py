@@ -30,6 +30,7 @@ from smelt_scaling._intake import read_frame
 from smelt_scaling._schema import COLUMNS, LOWEST_SPARSITY, UNITS, Column, check_values, counted
 from smelt_scaling._text import Text
 from smelt_scaling._together import measured_on, problems_together
+from smelt_scaling._units import RESAMPLING_UNITS, label_units
 from smelt_scaling.errors import DataError, Note, UsageError, merge_notes
 
 if TYPE_CHECKING:
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["COLUMNS", "UNITS", "Column", "Endpoints", "default_sparsities", "sparsity_tiers"]
 
 Floats = NDArray[np.float64]
-
-#: Columns that can name the experimental unit, best first.
-RESAMPLING_UNITS = ("cell", "scale*tier", "trunk", "run", "row")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -357,27 +355,12 @@ class Endpoints:
             name for name in RESAMPLING_UNITS if name == "row" or name.removesuffix("*tier") in self.columns
         ]
         if unit is None:
-            return self._labels(there[0]), there[0]
+            return label_units(self._stored, self.tiers, there[0]), there[0]
         for name in ("cell", "scale*tier") if unit == "cell" else (unit,):
             if name in there:
-                return self._labels(name), name
+                return label_units(self._stored, self.tiers, name), name
         named = dict.fromkeys("cell" if name == "scale*tier" else name for name in there)
         raise UsageError(f"{self.source}: cannot resample by {unit!r}: the table allows {', '.join(named)}")
-
-    def _labels(self, unit: str) -> Text:
-        if unit == "scale*tier":
-            columns = {"scale": self._stored["scale"], "tier": self.tiers}
-            pairs = group_rows(columns, columns)
-            names = [f"{columns['scale'][row]} / tier {self.tiers[row]}" for row in pairs.firsts()]
-            return Text.coded(pairs.number(), names)
-        if unit == "row":
-            rows = arch_slices(self._stored).items()
-            names = [
-                f"{arch} / row {row + 1:06d}" for arch, own in rows for row in range(own.stop - own.start)
-            ]
-            return Text.coded(np.arange(len(self)), names)
-        labels: Text = self._stored[unit]
-        return labels
 
 
 def default_sparsities(endpoints: Endpoints) -> Floats:
