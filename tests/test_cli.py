@@ -1036,7 +1036,7 @@ def test_paper_is_needed_for_published_surfaces(cli: Any) -> None:
     assert (result.code, result.out) == (2, "")
     for name in ("smelt", "chinchilla"):
         assert name in result.err
-    assert load_paper("smelt").window["C"] == (1.3e19, 2.2e21)
+    assert load_paper("smelt").windows["smelt"]["C"] == (1.3e19, 2.2e21)
 
 
 def test_a_paper_without_a_window_needs_budgets(cli: Any) -> None:

@@ -13,7 +13,15 @@ from smelt_scaling.frontier import Frontier
 from smelt_scaling.laws import Surface, get_law
 from smelt_scaling.papers import Paper, parse_number, rounding
 
-__all__ = ["Claim", "Values", "coefficient_inputs", "perturbed_frontier", "perturbed_surface"]
+__all__ = [
+    "Claim",
+    "Values",
+    "coefficient_inputs",
+    "perturbed_frontier",
+    "perturbed_surface",
+    "perturbed_values",
+    "rounding_effect",
+]
 
 Array = NDArray[np.float64]
 Values = Mapping[str, Array]
@@ -56,21 +64,55 @@ class Claim:
 
     def judge(self) -> dict[str, Any]:
         """Return recomputed, difference, allowed and agrees."""
-        size = 1 + 2 * len(self.inputs)
-        values = {name: np.full(size, parse_number(text)) for name, text in self.inputs.items()}
-        for i, (name, text) in enumerate(self.inputs.items()):
-            half = rounding(text)
-            values[name][1 + 2 * i] += half
-            values[name][2 + 2 * i] -= half
-        found = np.broadcast_to(np.asarray(self.compute(values), dtype=np.float64), (size,))
+        found = np.asarray(self.compute(perturbed_values(self.inputs)), dtype=np.float64)
+        found = np.broadcast_to(found, (1 + 2 * len(self.inputs),))
         recomputed = float(found[0])
-        moved = np.abs(found[1:] - recomputed).reshape(-1, 2).max(axis=1)
-        allowed = float(rounding(self.published) * (2 if self.truncated else 1) + moved.sum())
+        allowed = float(rounding(self.published) * (2 if self.truncated else 1) + rounding_effect(found))
         difference = recomputed - parse_number(self.published)
         excess = difference if self.bound else abs(difference)
         # a difference of exactly half a unit may come out a rounding error above it
         agrees = bool(excess <= allowed + 1e-12 * abs(recomputed))
         return {"recomputed": recomputed, "difference": difference, "allowed": allowed, "agrees": agrees}
+
+
+def perturbed_values(inputs: Mapping[str, str]) -> dict[str, Array]:
+    """Return the printed numbers as they stand, then each alone half a unit of its last digit up, and down.
+
+    Returns
+    -------
+    dict
+        Name -> array of 1 + 2 * len(inputs) values.
+
+    Examples
+    --------
+    >>> [values.round(3).tolist() for values in perturbed_values({"a": "0.33", "b": "7"}).values()]
+    [[0.33, 0.335, 0.325, 0.33, 0.33], [7.0, 7.0, 7.0, 7.5, 6.5]]
+    """
+    size = 1 + 2 * len(inputs)
+    values = {name: np.full(size, parse_number(text)) for name, text in inputs.items()}
+    for i, (name, text) in enumerate(inputs.items()):
+        half = rounding(text)
+        values[name][1 + 2 * i] += half
+        values[name][2 + 2 * i] -= half
+    return values
+
+
+def rounding_effect(found: Array) -> Array:
+    """Return how far rounding can move a quantity: the larger change of each input, added up.
+
+    Parameters
+    ----------
+    found : (1 + 2 * inputs, ...) array
+        The quantity at `perturbed_values`.
+
+    Examples
+    --------
+    >>> values = perturbed_values({"a": "0.33", "b": "7"})
+    >>> float(rounding_effect(values["a"] * values["b"]).round(6))  # 7 x 0.005 + 0.33 x 0.5
+    0.2
+    """
+    moved = np.abs(found[1:] - found[0]).reshape(-1, 2, *found.shape[1:])
+    return np.asarray(moved.max(axis=1).sum(axis=0))
 
 
 def coefficient_inputs(paper: Paper, archs: Iterable[str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from smelt_scaling.analyses.claims import coefficient_inputs, perturbed_surface, perturbed_values
 from smelt_scaling.endpoints import default_sparsities
 from smelt_scaling.engine.design import LEVEL_WIDTH
 from smelt_scaling.errors import DataError, FrontierError, Note, UsageError
@@ -55,6 +56,8 @@ class Side:
         Whether the point fit is certified; published surfaces count as such.
     measured_on : mapping
         Tokenizer, evaluation set and domain of the losses, as far as the table names them.
+    rounded : Surface or None
+        Printed coefficients as they stand, then each alone half a unit of its last digit up, and down, as draws.
     """
 
     arch: str
@@ -66,6 +69,7 @@ class Side:
     only_at: Mapping[str, float]
     certified: bool
     measured_on: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    rounded: Surface | None = None
 
     def holds_at(self, sparsity: float) -> bool:
         """Whether the surface may be used at a sparsity: anywhere, or only where its single tier was run."""
@@ -141,6 +145,11 @@ class View:
                 )
             return [None]
         named = sparsities is not None and np.size(sparsities) > 0
+        if not named and self.sparsities is None:
+            raise UsageError(
+                f"law {self.law.name}: nothing says at which S to compare; name one with --sparsity 0.947, or a column "
+                "S in the table of coefficients"
+            )
         given = np.atleast_1d(np.asarray(sparsities if named else self.sparsities, dtype=np.float64))
         if not named and not len(given):
             given = np.zeros(1)  # a table without S is at S = 0
@@ -319,10 +328,11 @@ def _paper_view(paper: Paper) -> View:
             surface=surface,
             draws=None,
             jackknife=None,
-            window=paper.window,
+            window=paper.windows[arch],
             unidentified={},
             only_at={},
             certified=True,
+            rounded=perturbed_surface(paper, perturbed_values(coefficient_inputs(paper, [arch])), arch),
         )
         for arch, surface in sorted(paper.surfaces.items())
     }
@@ -330,10 +340,10 @@ def _paper_view(paper: Paper) -> View:
         law=law,
         sides=sides,
         sparsities=paper.sparsities if "S" in law.columns else None,
-        flops_per_param=6.0,
+        flops_per_param=paper.flops_per_param,
         no_draws="published coefficients come without draws",
         no_jackknife="published coefficients come without data",
-        notes=(),
+        notes=paper.notes,
     )
 
 

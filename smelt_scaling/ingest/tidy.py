@@ -77,7 +77,10 @@ def read_endpoints(
 
 
 def read_table(
-    path: str | Path, *, mapping: Mapping[str, str] | None = None
+    path: str | Path,
+    *,
+    mapping: Mapping[str, str] | None = None,
+    kinds: Mapping[str, str] | None = None,
 ) -> tuple[pd.DataFrame, tuple[Note, ...]]:
     """Read a table as it stands, before any schema.
 
@@ -87,6 +90,8 @@ def read_table(
         As for `read_endpoints`.
     mapping : mapping of str to str, optional
         Schema name to column of the file, for those whose names differ.
+    kinds : mapping of str to {"text", "number"}, optional
+        The columns that matter and what they hold; those of the schema by default.
 
     Returns
     -------
@@ -103,7 +108,7 @@ def read_table(
     """
     source = "<stdin>" if str(path) == "-" else str(path)
     found = mapping or {}
-    kinds: dict[str, str] = {found.get(name, name): column.kind for name, column in COLUMNS.items()}
+    kinds = kinds or {found.get(name, name): column.kind for name, column in COLUMNS.items()}
     data = read_bytes(path, source)
     if is_arrow(data):
         return read_arrow(data, source, kinds), ()
