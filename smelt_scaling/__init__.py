@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors, which do not 
     from smelt_scaling.laws import Surface as Surface
     from smelt_scaling.laws import get_law as get_law
     from smelt_scaling.papers import load_paper as load_paper
+    from smelt_scaling.papers import read_published as read_published
     from smelt_scaling.papers.example import example_endpoints as example_endpoints
     from smelt_scaling.reporting import show_table as show_table
     from smelt_scaling.study import Study as Study
@@ -76,6 +77,7 @@ _EXPORTS = {
     "notes_of": "smelt_scaling.analyses",
     "predict": "smelt_scaling.analyses",
     "read_endpoints": "smelt_scaling.ingest.tidy",
+    "read_published": "smelt_scaling.papers",
     "reproduce": "smelt_scaling.analyses",
     "show_table": "smelt_scaling.reporting",
     "simulate": "smelt_scaling.synth",

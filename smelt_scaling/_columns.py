@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smelt_scaling._cells import RawTable, to_numbers, to_text
-from smelt_scaling._schema import COLUMNS, UNITS, counted, first_rows, mend
+from smelt_scaling._schema import BITS_PER_BYTE, COLUMNS, NATS, UNITS, counted, first_rows, mend
 from smelt_scaling.errors import DataError, Note, UsageError
 
 if TYPE_CHECKING:
@@ -55,8 +55,6 @@ def check_options(mapping: Mapping[str, str], units: Mapping[str, str]) -> None:
         if unit not in UNITS.get(name, {}):
             known = ", ".join(UNITS.get(name, {}))
             remedy = f"write one of {known}" if known else f"that of {name} is fixed, leave it out"
-            if name == "loss" and unit in ("bpb", "bits_per_byte"):
-                remedy += "; map a column of bits per byte x ln 2 x bytes per token instead"
             raise UsageError(f"--unit {name}={unit}: unknown unit; {remedy}")
 
 
@@ -112,6 +110,7 @@ def read_columns(
         else:
             table.columns[name] = to_numbers(series, missing, name, units, source, table)
     _convert(units, source, table)
+    _state_loss_unit(len(frame), units.get("loss"), source, table)
     _question_names(chosen, units, source, table)
     _add_notes(present, chosen, empty, trimmed, source, table, _may_name_runs(frame, chosen))
     return table
@@ -205,7 +204,7 @@ def _convert(units: Mapping[str, str], source: str, table: RawTable) -> None:
             converted = np.asarray(UNITS[name][unit](raw), dtype=np.float64)
         if name == "loss" and "loss_se" in table.columns and unit != "nats":
             # The standard error comes in the unit of the loss; for perplexity to first order.
-            scale = np.log(2.0) if unit == "bits" else 1.0 / raw
+            scale = {"bits": np.log(2.0), "bpb": 1.0}.get(unit, 1.0 / raw)
             table.columns["loss_se"] = table.columns["loss_se"] * scale
         if name == "loss" and unit == "ppl":
             # A perplexity of 1 or less is no positive loss; report it in the unit of the file.
@@ -218,7 +217,7 @@ def _convert(units: Mapping[str, str], source: str, table: RawTable) -> None:
                 converted = np.where(bad, 1.0, converted)
         table.columns[name] = converted
         own = next(iter(UNITS[name]))
-        if unit != own:
+        if unit not in (own, "bpb"):  # bits per byte are kept
             table.notes.append(
                 Note(
                     code="unit_converted",
@@ -228,6 +227,32 @@ def _convert(units: Mapping[str, str], source: str, table: RawTable) -> None:
                     f"{COLUMNS[name].unit}",
                 )
             )
+
+
+def _state_loss_unit(rows: int, unit: str | None, source: str, table: RawTable) -> None:
+    """Write bits per byte into a column, so that they are never taken for nats; refuse units nobody knows."""
+    known = (NATS, BITS_PER_BYTE)
+    if "loss_unit" in table.columns:
+        values = table.columns["loss_unit"]
+        place = f"{source}: column {table.names['loss_unit']}"
+        wrong = ~np.isin(values, ["", *known])
+        if wrong.any():
+            shown = str(values[wrong][0])[:40]
+            table.problems.append(
+                f"{place}, {first_rows(wrong)} {shown!r}: a loss is kept in {' or '.join(known)}; "
+                "convert the losses, or name their unit with --unit loss=bits (or ppl, bpb) and drop the column"
+            )
+            return
+        values = table.columns["loss_unit"] = np.where(values == "", NATS, values)
+        kept = {None: known, "bpb": (BITS_PER_BYTE,)}.get(unit, (NATS,))
+        other = ~np.isin(values, kept)
+        if other.any():
+            table.problems.append(
+                f"{place}, {first_rows(other)} {values[other][0]}, against --unit loss={unit}: name one of them"
+            )
+    elif unit == "bpb":
+        table.columns["loss_unit"] = np.full(rows, BITS_PER_BYTE)
+        table.names["loss_unit"] = "loss_unit"
 
 
 def _question_names(
@@ -245,11 +270,10 @@ def _question_names(
             "loss",
             "a perplexity: loss is in nats/token; add --unit loss=ppl (--unit loss=nats if it is in nats)",
         )
-    elif units.get("loss") != "nats" and _PER_BYTE.search(loss):
+    elif "loss" not in units and _PER_BYTE.search(loss):
         ask(
             "loss",
-            "bits per byte: loss is in nats/token; map a column of bits per byte x ln 2 x bytes per token "
-            "(--unit loss=nats if it is in nats/token)",
+            "bits per byte: loss is in nats/token; add --unit loss=bpb (--unit loss=nats if it is in nats/token)",
         )
     if "S" not in units and _ACTIVE.search(sparsity) and "spars" not in sparsity.casefold():
         ask("S", "an active share: S is one minus it; add --unit S=active (--unit S=fraction keeps it)")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smelt_scaling._groups import Groups, group_rows
-from smelt_scaling._schema import counted, first_rows
+from smelt_scaling._schema import counted, first_rows, loss_word
 from smelt_scaling.errors import DataError, Note, info, warning
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def settle_repeats(columns: Columns, source: str, rows: Index, groups: Groups) -
             _refuse_conflict(columns, source, rows, spread, first, second)
             message = (
                 f"{source}: {counted(len(spread), 'run')} with several losses at one D, up to {spread.max():.2g} "
-                f"nats apart (first: rows {rows[first[0]]} and {rows[second[0]]}); all kept"
+                f"{loss_word(columns)} apart (first: rows {rows[first[0]]} and {rows[second[0]]}); all kept"
             )
             notes.append(warning("conflicting_rows", message, len(spread)))
         if "trunk" in columns and "run" in columns and not {"phase", "lr", "seed"} & set(columns):
@@ -91,8 +91,8 @@ def settle_repeats(columns: Columns, source: str, rows: Index, groups: Groups) -
                 _refuse_conflict(columns, source, rows, spread, first, second)
     elif "seed" not in columns and len(spread):
         message = (
-            f"{source}: {counted(len(spread), 'setting')} with several losses, up to {spread.max():.2g} nats apart "
-            f"(first: rows {rows[first[0]]} and {rows[second[0]]}), kept as repeats; "
+            f"{source}: {counted(len(spread), 'setting')} with several losses, up to {spread.max():.2g} "
+            f"{loss_word(columns)} apart (first: rows {rows[first[0]]} and {rows[second[0]]}), kept as repeats; "
             "name runs or seeds with --map run=COLUMN, and keep the best of a sweep"
         )
         make = warning if spread.max() > SAME_LOSS else info

@@ -14,7 +14,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["COLUMNS", "UNITS", "Column", "check_values", "counted", "first_rows", "mend"]
+__all__ = [
+    "BITS_PER_BYTE",
+    "COLUMNS",
+    "NATS",
+    "UNITS",
+    "Column",
+    "check_values",
+    "counted",
+    "first_rows",
+    "loss_word",
+    "mend",
+]
 
 Floats = NDArray[np.float64]
 Converter = Callable[[Floats], Floats]
@@ -97,7 +108,16 @@ COLUMNS: dict[str, Column] = {
     "phase": _text("phase of the schedule: stable, decay"),
     "tokenizer": _text("tokenizer of the loss"),
     "eval_set": _text("evaluation set of the loss"),
+    "loss_unit": _text("unit of the loss, nats/token or bits/byte", True),
 }
+
+#: Units in which losses are kept. Bits per byte stay what they are: no tokenizer stands between them and the text.
+NATS, BITS_PER_BYTE = "nats/token", "bits/byte"
+
+
+def loss_word(columns: Mapping[str, NDArray[Any]]) -> str:
+    """Return what losses are counted in: nats, or bits where the table says bits per byte."""
+    return "bits" if np.any(columns.get("loss_unit", np.empty(0)) == BITS_PER_BYTE) else "nats"
 
 
 def _times(factor: float) -> Converter:
@@ -133,7 +153,7 @@ UNITS: dict[str, dict[str, Converter]] = {
     "S": {"fraction": _times(1.0), "percent": _shift(-2), "active": _complement},
     "D": {"tokens": _times(1.0), **_AMOUNTS},
     "unique_tokens": {"tokens": _times(1.0), **_AMOUNTS},
-    "loss": {"nats": _times(1.0), "bits": _times(float(np.log(2.0))), "ppl": np.log},
+    "loss": {"nats": _times(1.0), "bits": _times(float(np.log(2.0))), "ppl": np.log, "bpb": _times(1.0)},
     "N": {"parameters": _times(1.0), **_AMOUNTS},
     "N_act": {"parameters": _times(1.0), **_AMOUNTS},
     "C": {"FLOPs": _times(1.0), **_FLOPS},

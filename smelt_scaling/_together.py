@@ -10,14 +10,19 @@ from numpy.typing import NDArray
 
 from smelt_scaling._canonical import arch_slices
 from smelt_scaling._groups import group_rows
-from smelt_scaling._schema import counted
+from smelt_scaling._schema import BITS_PER_BYTE, NATS, counted
 
-__all__ = ["measured_on", "problems_together"]
+__all__ = ["apart", "measured_on", "problems_together"]
 
 Columns = Mapping[str, Any]
 
 #: Columns of which one surface knows one value: a loss per token means nothing across them.
-ONE_LOSS = {"tokenizer": "tokenizers", "eval_set": "evaluation sets", "domain": "domains"}
+ONE_LOSS = {
+    "tokenizer": "tokenizers",
+    "eval_set": "evaluation sets",
+    "domain": "domains",
+    "loss_unit": "units of the loss",
+}
 #: More horizons of one run than anybody decays separately: checkpoints of a curve.
 MOST_HORIZONS = 20
 #: The same for design points of tables that name no runs, where a ladder may be longer.
@@ -27,7 +32,7 @@ SAMPLED = ((490, 530), (1000, 1000), (10000, 10000))
 
 
 def measured_on(columns: Columns) -> dict[str, tuple[str, ...]]:
-    """Return the tokenizers, evaluation sets and domains that the rows name, sorted; blanks say nothing.
+    """Return the tokenizers, evaluation sets, domains and loss units that the rows name, sorted; blanks say nothing.
 
     Examples
     --------
@@ -36,6 +41,31 @@ def measured_on(columns: Columns) -> dict[str, tuple[str, ...]]:
     """
     named = {name: columns[name].present() for name in ONE_LOSS if name in columns}
     return {name: tuple(v for v in values if v) for name, values in named.items() if any(values)}
+
+
+def apart(one: Mapping[str, tuple[str, ...]], other: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Return in what the losses of two architectures differ, so that they cannot be compared.
+
+    A loss per token depends on the tokenizer; bits per byte do not.
+
+    Parameters
+    ----------
+    one, other : mapping
+        What `measured_on` returns of each.
+
+    Examples
+    --------
+    >>> apart({"tokenizer": ("gpt2",)}, {"tokenizer": ("llama3",)})
+    ['tokenizer']
+    >>> per_byte = {"loss_unit": ("bits/byte",)}
+    >>> apart({"tokenizer": ("gpt2",), **per_byte}, {"tokenizer": ("llama3",), **per_byte})
+    []
+    """
+    units = [named.get("loss_unit", (NATS,)) for named in (one, other)]
+    if units[0] != units[1]:
+        return ["loss_unit"]
+    ignored = {"tokenizer"} if units[0] == (BITS_PER_BYTE,) else set()
+    return [name for name in sorted((one.keys() & other.keys()) - ignored) if one[name] != other[name]]
 
 
 def problems_together(columns: Columns, source: str) -> list[str]:
@@ -56,7 +86,7 @@ def problems_together(columns: Columns, source: str) -> list[str]:
                 shown = ", ".join(values[:3]) + (", ..." if len(values) > 3 else "")
                 problems.append(
                     f"{source}: column {name}, {len(values)} {ONE_LOSS[name]} of {arch} ({shown}): their losses "
-                    f"per token are not comparable; keep the rows of one {name} and fit again"
+                    f"are not comparable; keep the rows of one {name} and fit again"
                 )
         if not problems:
             problems += _stacked_sources(own, arch, source)

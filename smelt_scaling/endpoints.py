@@ -27,7 +27,7 @@ from smelt_scaling._derive import TIER_GAP, sparsity_tiers
 from smelt_scaling._describe import describe, describe_html
 from smelt_scaling._groups import group_rows
 from smelt_scaling._intake import read_frame
-from smelt_scaling._schema import COLUMNS, LOWEST_SPARSITY, UNITS, Column, check_values, counted
+from smelt_scaling._schema import COLUMNS, LOWEST_SPARSITY, NATS, UNITS, Column, check_values, counted
 from smelt_scaling._text import Text
 from smelt_scaling._together import measured_on, problems_together
 from smelt_scaling._units import RESAMPLING_UNITS, label_units
@@ -213,7 +213,7 @@ class Endpoints:
 
     @property
     def loss(self) -> Floats:
-        """Loss in nats per token."""
+        """Loss in nats per token (in `loss_unit`, where that is another)."""
         return self["loss"]
 
     @property
@@ -232,8 +232,13 @@ class Endpoints:
         return column_digest(self._stored)
 
     @property
+    def loss_unit(self) -> str:
+        """Unit of the losses: nats/token, or bits/byte where the table says so."""
+        return " and ".join(self.measured_on.get("loss_unit", (NATS,)))
+
+    @property
     def measured_on(self) -> dict[str, tuple[str, ...]]:
-        """Tokenizers, evaluation sets and domains that the rows name."""
+        """Tokenizers, evaluation sets, domains and loss units that the rows name."""
         return measured_on(self._stored)
 
     def one_law_problems(self) -> list[str]:

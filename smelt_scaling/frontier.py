@@ -130,22 +130,33 @@ class Frontier:
         UsageError
             If a budget is not positive.
         """
-        if not self.allocates:
-            raise FrontierError(
-                f"law {self.surface.law.name}: it holds C only, so a budget cannot be split into model and tokens; "
-                "fit a law in F and D, such as --law additive"
-            )
+        self._require_split()
         log_budget, sparsity = self._arguments(budget, S)
         if self._numeric:
             log_flops, loss = self._minimise(log_budget, sparsity)
         else:
-            falling, rising = self._two_terms(sparsity, log_budget.ndim)
-            difference = falling.intercept - rising.intercept - (falling.decay - rising.decay) * log_budget
-            log_flops = (difference + np.log(-falling.slope) - np.log(rising.slope)) / (
-                rising.slope - falling.slope
-            )
-            loss = self.loss(budget, S)
+            log_flops, loss = self._closed_flops(log_budget, sparsity, log_budget.ndim), self.loss(budget, S)
         return Allocation(flops_per_token=np.exp(log_flops), tokens=np.exp(log_budget - log_flops), loss=loss)
+
+    def log_flops(self, log_budget: ArrayLike, S: ArrayLike | None = None) -> Array:  # noqa: N803
+        """Return ln F* of budgets that differ by draw.
+
+        Parameters
+        ----------
+        log_budget : array-like
+            ln C, shape draws + trailing axes.
+        S : array-like, optional
+            Sparsity, shape of the trailing axes.
+        """
+        self._require_split()
+        log_c = np.asarray(log_budget, dtype=np.float64)
+        trailing = log_c.ndim - len(self.surface.draws_shape)
+        sparsity = None if S is None else np.asarray(S, dtype=np.float64)
+        if not self._numeric:
+            return np.asarray(self._closed_flops(log_c, sparsity, trailing))
+        from smelt_scaling._isoflop import minimise_loss
+
+        return minimise_loss(self._loss_at(sparsity, trailing), log_c)[0]
 
     def loss(self, budget: ArrayLike, S: ArrayLike | None = None) -> Array:  # noqa: N803
         """Return L*, the lowest loss a budget can buy, in nats/token; shape draws + broadcast(budget, S)."""
@@ -219,6 +230,21 @@ class Frontier:
 
     def _two_terms(self, S: Array | None, ndim: int) -> tuple[IsoTerm, IsoTerm]:  # noqa: N803
         return falling_and_rising(self.surface, S, ndim, self.flops_per_param)
+
+    def _closed_flops(self, log_budget: Array, S: Array | None, trailing: int) -> Array:  # noqa: N803
+        falling, rising = self._two_terms(S, trailing)
+        difference = falling.intercept - rising.intercept - (falling.decay - rising.decay) * log_budget
+        log_flops: Array = (difference + np.log(-falling.slope) - np.log(rising.slope)) / (
+            rising.slope - falling.slope
+        )
+        return log_flops
+
+    def _require_split(self) -> None:
+        if not self.allocates:
+            raise FrontierError(
+                f"law {self.surface.law.name}: it holds C only, so a budget cannot be split into model and tokens; "
+                "fit a law in F and D, such as --law additive"
+            )
 
     # -- numeric ---------------------------------------------------------------------------------------------------
 

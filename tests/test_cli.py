@@ -1003,7 +1003,7 @@ def test_other_exceptions_keep_their_traceback(monkeypatch: pytest.MonkeyPatch) 
     def broken(name: str) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(papers, "load_paper", broken)
+    monkeypatch.setattr(papers, "read_published", broken)
     with pytest.raises(RuntimeError, match="a bug"):
         run(["ce-gain", "--published", "smelt"])
 
@@ -1014,7 +1014,7 @@ def test_an_interrupt_is_130(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(name: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(papers, "load_paper", interrupted)
+    monkeypatch.setattr(papers, "read_published", interrupted)
     result = cli("ce-gain", "--published", "smelt")
     assert (result.code, result.out) == (130, "")
     assert result.err == "interrupted, nothing saved\n"

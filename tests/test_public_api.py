@@ -42,6 +42,7 @@ PUBLIC = [
     "notes_of",
     "predict",
     "read_endpoints",
+    "read_published",
     "reproduce",
     "show_table",
     "simulate",

@@ -11,8 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from smelt_scaling._json import finite_or_none
 from smelt_scaling.analyses.frames import finish_frame
 from smelt_scaling.analyses.remarks import table_notes
+from smelt_scaling.analyses.rounding import moved_by_rounding, rounding_note
 from smelt_scaling.analyses.support import outside
-from smelt_scaling.analyses.view import IntervalKind, View, check_budgets, ends, grid_of, view_of
+from smelt_scaling.analyses.view import IntervalKind, Side, View, check_budgets, ends, grid_of, view_of
+from smelt_scaling.errors import Note
+from smelt_scaling.formatting import format_percent
 from smelt_scaling.laws import Surface
 from smelt_scaling.papers import Paper
 from smelt_scaling.study import Study
@@ -104,7 +107,30 @@ def allocate(
             extrapolated = bool(support) if known else None
             rows.append(row | {"extrapolated": extrapolated, "support": support, "draws": draws})
     notes = table_notes(view, rows, sides, interval, given="loss_lo")
+    notes += _rounding_notes(view, sides, budget, sparsity)
     return finish_frame(rows, view, notes, level=level, interval=interval)
+
+
+def _rounding_notes(view: View, sides: Sequence[Side], budget: Array, sparsity: Array | None) -> list[Note]:
+    """Say how far the digits of printed coefficients let an allocation move."""
+    largest = {"flops_per_token": 0.0, "tokens_per_param": 0.0, "loss": 0.0}
+    for side in sides:
+        point = _quantities(view, side.surface, budget, sparsity)
+        for name in largest:
+            moved = moved_by_rounding(
+                [side], lambda surface, name=name: _quantities(view, surface, budget, sparsity)[name]
+            )
+            if moved is None:
+                return []
+            unit = 1.0 if name == "loss" else point[name]
+            largest[name] = max(largest[name], float(np.max(moved / unit)))
+    size, ratio, loss = largest.values()
+    shown = [
+        ("F*", format_percent(size)),
+        ("D*/N*", format_percent(ratio)),
+        ("the loss", f"{loss:.2g} {view.loss_unit}"),
+    ]
+    return rounding_note(shown, len(sides) * len(budget))
 
 
 def _quantities(view: View, surface: Surface, budget: Array, sparsity: Array | None) -> dict[str, Array]:

@@ -50,6 +50,7 @@ def finish_frame(
             "level": level,
             "interval": interval,
             "flops_per_param": view.flops_per_param,
+            "loss_unit": view.loss_unit,
         },
     }
     return frame

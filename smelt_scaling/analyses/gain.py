@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from smelt_scaling._json import finite_or_none
+from smelt_scaling.analyses.beside import Comparison, columns_beside
 from smelt_scaling.analyses.frames import finish_frame
 from smelt_scaling.analyses.remarks import gain_notes
 from smelt_scaling.analyses.support import outside
@@ -45,6 +46,7 @@ def ce_gain(
     sparsities: ArrayLike | None = None,
     level: float = 0.95,
     interval: IntervalKind = "percentile",
+    force: bool = False,
 ) -> pd.DataFrame:
     """Tabulate the compute that the target saves relative to the reference.
 
@@ -65,21 +67,27 @@ def ce_gain(
         Nominal coverage of the interval.
     interval : {"percentile", "jackknife-t"}
         Order statistics of the bootstrap draws, or a t interval of leave-one-label-out fits.
+    force : bool
+        Compare losses of different tokenizers, evaluation sets or domains nevertheless; every row is marked.
 
     Returns
     -------
     DataFrame
         One row per budget and sparsity: ``target, reference, budget, sparsity, gain, gain_lo, gain_hi, multiplier,
         multiplier_lo, multiplier_hi, reference_budget, loss, unreachable, hi_unreachable, extrapolated, support,
-        unreachable_draws, draws, gain_positive_share``. Gains are fractions. ``.attrs`` holds ``notes``, ``turnover``
-        and ``settings``.
+        unreachable_draws, draws, gain_positive_share``. Gains are fractions. Where the source knows more:
+        ``gain_rounding`` (how far the digits of printed coefficients let the gain move), ``noise_equivalent_gain``
+        (what one standard deviation of repeated runs is worth), ``time_multiplier`` with its ends (wall-clock, where
+        both architectures have tokens_per_s), ``forced`` (in what the losses differ). ``.attrs`` holds ``notes``,
+        ``turnover`` and ``settings``.
 
     Raises
     ------
     UsageError
         If an architecture, budget, sparsity or level is invalid.
     DataError
-        If the two losses are of different tokenizers, evaluation sets or domains.
+        If the two losses are of different tokenizers, evaluation sets or domains, and nothing forces a number, or
+        of different units.
     FrontierError
         If a surface is not identified or not certified.
 
@@ -93,7 +101,7 @@ def ce_gain(
     view = view_of(study)
     target, reference, notes = choose_pair(view, target, reference)
     pair = (view.side(target), view.side(reference))
-    view.require_comparable(pair)
+    forced = view.require_comparable(pair, force=force)
     view.require_frontier(pair)
     grid = view.sparsity_grid(sparsities, pair)
     budget, sparsity = grid_of(check_budgets(budgets), grid)
@@ -113,6 +121,24 @@ def ce_gain(
         pair_ends = None if found is None else (float(found[0][j]), float(found[1][j]))
         row = _row(view, pair, value, at, float(loss[j]), float(m[j]), pair_ends)
         rows.append(row | _shares(None if m_drawn is None else m_drawn[:, j], interval))
+    beside, more = columns_beside(
+        Comparison(
+            view=view,
+            pair=pair,
+            budget=budget,
+            sparsity=sparsity,
+            m=m,
+            frontiers=frontiers,
+            m_drawn=m_drawn,
+            drawn=drawn,
+            loss=loss,
+            forced=forced,
+            level=level,
+            interval=interval,
+        )
+    )
+    rows = [row | {name: values[j] for name, values in beside.items()} for j, row in enumerate(rows)]
+    notes += more
     turning = [turnover(frontiers[0], frontiers[1], at) for at in grid]
     notes += gain_notes(
         view,

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from smelt_scaling._json import finite_or_none
 from smelt_scaling.analyses.frames import finish_frame
 from smelt_scaling.analyses.remarks import table_notes
+from smelt_scaling.analyses.rounding import moved_by_rounding, rounding_note
 from smelt_scaling.analyses.support import outside
 from smelt_scaling.analyses.view import IntervalKind, Side, ends, view_of
 from smelt_scaling.engine.design import LEVEL_WIDTH
@@ -97,6 +98,11 @@ def predict(
                 }
             )
     notes = table_notes(view, rows, sides, interval, given="loss_lo")
+    moved = [moved_by_rounding([side], lambda surface: surface.loss(**columns)) for side in sides]
+    printed = [change for change in moved if change is not None]
+    if printed:
+        largest = f"{float(np.max(printed)):.2g} {view.loss_unit}"
+        notes += rounding_note([("the loss", largest)], len(rows))
     return finish_frame(rows, view, notes, level=level, interval=interval)
 
 

@@ -153,9 +153,26 @@ def gain_notes(
             f"{reference} never reaches the loss of {target} in {counted(unreachable, 'row')}: no finite gain"
         )
         notes.append(warning("unreachable", message, unreachable))
+    notes += _distinguishable_note(rows)
     for turn in turning:
         notes += _turning_note(turn)
     return notes
+
+
+def _distinguishable_note(rows: Sequence[Row]) -> list[Note]:
+    """Say which gains cannot be told from none: those whose interval holds 0, whatever the size of the noise."""
+    held = sum(
+        row["gain_lo"] is not None
+        and row["gain_lo"] <= 0
+        and (row["hi_unreachable"] or (row["gain_hi"] or 0) >= 0)
+        for row in rows
+    )
+    if not held:
+        return []
+    message = (
+        f"in {held} of {len(rows)} rows the interval holds 0: such a gain is not distinguishable from none"
+    )
+    return [warning("not_distinguishable", message, held)]
 
 
 def _design_note(rows: Sequence[Row], side: Side) -> list[Note]:

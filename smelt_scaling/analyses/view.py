@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from smelt_scaling._together import apart
 from smelt_scaling.analyses.claims import coefficient_inputs, perturbed_surface, perturbed_values
+from smelt_scaling.analyses.side import INTERVALS, IntervalKind, Side
+from smelt_scaling.analyses.throughput import throughput_of
 from smelt_scaling.endpoints import default_sparsities
-from smelt_scaling.engine.design import LEVEL_WIDTH
 from smelt_scaling.errors import DataError, FrontierError, Note, UsageError
+from smelt_scaling.fitting.residuals import repeats_of
 from smelt_scaling.frontier import Frontier
 from smelt_scaling.laws import AdditiveLaw, Surface
 from smelt_scaling.papers import Paper
-from smelt_scaling.resampling import Draws, jackknife_t_interval, percentile_interval
+from smelt_scaling.resampling import jackknife_t_interval, percentile_interval
 from smelt_scaling.study import Study
 
 __all__ = [
@@ -32,56 +34,6 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-IntervalKind = Literal["percentile", "jackknife-t"]
-INTERVALS = ("percentile", "jackknife-t")
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Side:
-    """One architecture as an analysis sees it.
-
-    Parameters
-    ----------
-    arch : str
-        Its name.
-    surface : Surface
-        Point coefficients.
-    draws, jackknife : Draws or None
-        Replicates.
-    window : mapping
-        Column -> (smallest, largest); empty if unknown.
-    unidentified, only_at : mapping
-        As in `FitResult`.
-    certified : bool
-        Whether the point fit is certified; published surfaces count as such.
-    measured_on : mapping
-        Tokenizer, evaluation set and domain of the losses, as far as the table names them.
-    rounded : Surface or None
-        Printed coefficients as they stand, then each alone half a unit of its last digit up, and down, as draws.
-    """
-
-    arch: str
-    surface: Surface
-    draws: Draws | None
-    jackknife: Draws | None
-    window: Mapping[str, tuple[float, float]]
-    unidentified: Mapping[str, str]
-    only_at: Mapping[str, float]
-    certified: bool
-    measured_on: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    rounded: Surface | None = None
-
-    def holds_at(self, sparsity: float) -> bool:
-        """Whether the surface may be used at a sparsity: anywhere, or only where its single tier was run."""
-        if "S" not in self.only_at:
-            return True
-        low, high = self.window["S"]
-        position = -np.log1p(-sparsity)
-        return bool(-np.log1p(-low) - LEVEL_WIDTH <= position <= -np.log1p(-high) + LEVEL_WIDTH)
-
-    def replicates(self, kind: IntervalKind) -> Draws | None:
-        """Return the draws behind an interval."""
-        return self.draws if kind == "percentile" else self.jackknife
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -122,6 +74,14 @@ class View:
         """Return the sides of the named architectures; all of them for None."""
         named = (archs,) if isinstance(archs, str) else tuple(archs or self.sides)
         return tuple(self.side(arch) for arch in named)
+
+    @property
+    def loss_unit(self) -> str:
+        """Unit of the losses; of each architecture where they differ."""
+        units = {side.loss_unit for side in self.sides.values()}
+        if len(units) == 1:
+            return units.pop()
+        return ", ".join(f"{side.loss_unit} for {side.arch}" for side in self.sides.values())
 
     def frontier(self, surface: Surface) -> Frontier:
         """Return the frontier of a surface of this view."""
@@ -167,22 +127,34 @@ class View:
             given = np.array(fit_at)
         return [float(s) for s in given]
 
-    def require_comparable(self, sides: tuple[Side, Side]) -> None:
-        """Refuse a comparison of losses that are not of the same tokens.
+    def require_comparable(self, sides: tuple[Side, Side], *, force: bool = False) -> tuple[str, ...]:
+        """Return in what the losses of two architectures differ, refusing the comparison unless it is forced.
 
         Raises
         ------
         DataError
-            Naming the column and its value on each side.
+            Naming the column and its value on each side. Different units of the loss cannot be forced.
         """
         one, other = sides
-        for name in sorted(one.measured_on.keys() & other.measured_on.keys()):
-            if one.measured_on[name] != other.measured_on[name]:
-                here, there = ("+".join(side.measured_on[name]) for side in sides)
-                raise DataError(
-                    f"{name} differs: {here} for {one.arch}, {there} for {other.arch}: losses per token are not "
-                    "comparable, so there is no gain; evaluate both alike and fit again"
+        differing = apart(one.measured_on, other.measured_on)
+        for name in differing:
+            here, there = (
+                side.loss_unit if name == "loss_unit" else "+".join(side.measured_on[name]) for side in sides
+            )
+            where = f"{name} differs: {here} for {one.arch}, {there} for {other.arch}"
+            if name == "loss_unit":
+                raise DataError(f"{where}: numbers of two units have no gain; write both losses in one unit")
+            if not force:
+                per_byte = (
+                    "give both in bits per byte (--unit loss=bpb)"
+                    if name == "tokenizer"
+                    else "evaluate both alike"
                 )
+                raise DataError(
+                    f"{where}: the losses are not comparable, so there is no gain; {per_byte} and fit again, or add "
+                    "--force to see the number marked"
+                )
+        return tuple(differing)
 
     def require_certified(self, sides: tuple[Side, ...], what: str) -> None:
         """Refuse a quantity of a fit that is not certified.
@@ -287,6 +259,9 @@ def view_of(source: Study | Paper) -> View:
     refused = any(fit.intervals_refused for fit in source.fits.values())
     too_many = "" if source.jackknife is not None else "too many labels to leave each out"
     ill = "the design is too ill-conditioned for any interval"
+    rows = source.endpoints.by_arch()
+    by_tier = "S" in source.law.columns
+    ratio = None if "F" in source.law.columns else source.settings.flops_per_param
     sides = {
         arch: Side(
             arch=arch,
@@ -297,7 +272,9 @@ def view_of(source: Study | Paper) -> View:
             unidentified=fit.unidentified,
             only_at=fit.only_at,
             certified=fit.certificate.certified,
-            measured_on=source.endpoints.select(source.endpoints.arch == arch).measured_on,
+            measured_on=rows[arch].measured_on,
+            repeats=repeats_of(rows[arch]),
+            throughput=throughput_of(rows[arch], by_tier=by_tier, flops_per_param=ratio),
         )
         for arch, fit in source.fits.items()
     }
@@ -328,11 +305,12 @@ def _paper_view(paper: Paper) -> View:
             surface=surface,
             draws=None,
             jackknife=None,
-            window=paper.windows[arch],
+            window=paper.windows.get(arch, {}),
             unidentified={},
             only_at={},
             certified=True,
-            rounded=perturbed_surface(paper, perturbed_values(coefficient_inputs(paper, [arch])), arch),
+            measured_on={"loss_unit": (paper.loss_unit,)},
+            rounded=_rounded(paper, arch),
         )
         for arch, surface in sorted(paper.surfaces.items())
     }
@@ -345,6 +323,15 @@ def _paper_view(paper: Paper) -> View:
         no_jackknife="published coefficients come without data",
         notes=paper.notes,
     )
+
+
+def _rounded(paper: Paper, arch: str) -> Surface | None:
+    """Return the printed coefficients with each alone moved by its rounding; None if the surface is another."""
+    if arch not in paper.tables["coefficients"].column("arch"):
+        return None
+    stack = perturbed_surface(paper, perturbed_values(coefficient_inputs(paper, [arch])), arch)
+    same = stack.law == paper.surfaces[arch].law and np.array_equal(stack.coef[0], paper.surfaces[arch].coef)
+    return stack if same else None
 
 
 def ends(point: Array, drawn: Array | None, kind: IntervalKind, level: float) -> tuple[Array, Array] | None:

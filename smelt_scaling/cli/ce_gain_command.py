@@ -32,6 +32,7 @@ def show_gain(
     level: o.LevelOption = 0.95,
     interval: o.IntervalOption = o.Interval.percentile,
     strict: o.StrictOption = False,
+    force: o.ForceOption = False,
     form: o.FormatOption = o.Format.table,
     out: o.OutOption = None,
 ) -> None:
@@ -53,6 +54,7 @@ def show_gain(
         sparsities=sparsities or None,
         level=level,
         interval=interval.value,
+        force=force,
     )
     finish(
         "ce-gain",

@@ -21,6 +21,7 @@ __all__ = [
     "ExcludeTierOption",
     "FlopsOption",
     "FlopsPerParamOption",
+    "ForceOption",
     "Format",
     "FormatOption",
     "Interval",
@@ -116,7 +117,7 @@ UnitOption = Annotated[
     typer.Option(
         "--unit",
         metavar="NAME=UNIT",
-        help="Unit of a column: D=B, S=percent, loss=ppl.",
+        help="Unit of a column: D=B, S=percent, loss=ppl, loss=bpb.",
         rich_help_panel=DATA,
         show_default=False,
     ),
@@ -211,7 +212,7 @@ PublishedOption = Annotated[
     typer.Option(
         "--published",
         metavar="PAPER",
-        help="Published surfaces instead of a study: smelt, chinchilla or marin.",
+        help="Published surfaces instead of a study: smelt, chinchilla, marin, or a table of coefficients.",
         show_default=False,
     ),
 ]
@@ -241,6 +242,15 @@ TargetOption = Annotated[
 ReferenceOption = Annotated[
     str | None,
     typer.Option("--reference", metavar="ARCH", help="What it is compared with.", show_default=False),
+]
+ForceOption = Annotated[
+    bool,
+    typer.Option(
+        "--force",
+        metavar="",
+        help="Compare losses that are not comparable; marked in every format.",
+        rich_help_panel=RESULT,
+    ),
 ]
 ArchOption = Annotated[
     list[str] | None,

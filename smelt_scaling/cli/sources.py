@@ -56,16 +56,19 @@ def open_source(study: Path | None, published: str | None) -> Source:
     StudyError
         If there is no study.
     UsageError
-        If both are named, or the paper is not shipped.
+        If both are named, or the paper is neither shipped nor a file.
     """
     if published is not None:
         if study is not None:
             raise UsageError("--study and --published: name one of them")
-        from smelt_scaling.papers import load_paper
+        from smelt_scaling.papers import PAPERS, read_published
+        from smelt_scaling.study.provenance import file_sha256
 
-        paper = load_paper(published)
+        paper = read_published(published)
         talk(*wrapped(f"published surfaces of {paper.name}: {', '.join(sorted(paper.surfaces))}"))
-        provenance = {"published": paper.name, "title": paper.title}
+        provenance: dict[str, Any] = {"published": paper.name, "title": paper.title}
+        if published not in (*PAPERS, "-"):
+            provenance["input_sha256"] = file_sha256(published)
         law = next(iter(paper.surfaces.values())).law
         return Source(
             value=paper,

@@ -157,6 +157,7 @@ def fit_architecture(
             fit_notes(arch, law, certificate, found, unidentified, pins, used - free),
             residual_notes(arch, endpoints, predicted, used - free),
         ),
+        loss_unit=endpoints.loss_unit,
     )
     return Fitted(
         result=result,

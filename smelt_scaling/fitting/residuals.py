@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,7 +11,7 @@ from smelt_scaling._schema import counted
 from smelt_scaling.endpoints import Endpoints
 from smelt_scaling.errors import Note, info, warning
 
-__all__ = ["residual_notes", "resolution"]
+__all__ = ["Repeats", "repeats_of", "residual_notes", "resolution"]
 
 Array = NDArray[np.float64]
 
@@ -112,22 +114,60 @@ def _coarse(arch: str, loss: Array, predicted: Array) -> list[Note]:
     return [warning("low_precision", message, len(loss))]
 
 
-def _repeats(arch: str, endpoints: Endpoints, predicted: Array) -> list[Note]:
-    """Estimate the scatter of repeated settings, pooled over settings."""
+@dataclass(frozen=True, kw_only=True)
+class Repeats:
+    """The scatter of runs that share every setting.
+
+    Parameters
+    ----------
+    sd : float
+        Standard deviation of the loss about the mean of its setting, pooled over settings.
+    rows, settings : int
+        Repeated rows, and how many settings they are of; their difference is the degrees of freedom.
+    """
+
+    sd: float
+    rows: int
+    settings: int
+
+    @property
+    def free(self) -> int:
+        """Degrees of freedom of the standard deviation."""
+        return self.rows - self.settings
+
+
+def repeats_of(endpoints: Endpoints) -> Repeats | None:
+    """Estimate the scatter of repeated settings; None if no setting was run twice.
+
+    Examples
+    --------
+    >>> seeds = {"arch": ["a"] * 3, "seed": ["0", "1", "2"], "F": [1e9] * 3, "D": [1e10] * 3}
+    >>> runs = Endpoints.from_frame(seeds | {"loss": [1.9445, 1.9461, 1.9430]})
+    >>> found = repeats_of(runs)
+    >>> round(found.sd, 5), found.rows, found.settings  # the sample standard deviation of the three
+    (0.00155, 3, 1)
+    """
     keys = [name for name in SETTINGS if name in endpoints.columns]
     index = np.stack([np.unique(endpoints[name], return_inverse=True)[1] for name in keys], axis=1)
     _, group, size = np.unique(index, axis=0, return_inverse=True, return_counts=True)
     group = group.ravel()
     repeated = size[group] > 1
     if not repeated.any():
-        return []
+        return None
     mean = np.bincount(group, endpoints.loss) / size
     settings = int((size > 1).sum())
     free = int(repeated.sum()) - settings
     pooled = float(np.sqrt(np.sum((endpoints.loss - mean[group])[repeated] ** 2) / free))
+    return Repeats(sd=pooled, rows=int(repeated.sum()), settings=settings)
+
+
+def _repeats(arch: str, endpoints: Endpoints, predicted: Array) -> list[Note]:
+    found = repeats_of(endpoints)
+    if found is None:
+        return []
     rmse = float(np.sqrt(np.mean((endpoints.loss - predicted) ** 2)))
     message = (
-        f"{arch}: {int(repeated.sum())} repeats of {counted(settings, 'setting')} scatter by {pooled:.2g} nats "
-        f"(standard deviation; RMSE of the fit: {rmse:.2g})"
+        f"{arch}: {found.rows} repeats of {counted(found.settings, 'setting')} scatter by {found.sd:.2g} "
+        f"{endpoints.loss_unit.split('/')[0]} (standard deviation; RMSE of the fit: {rmse:.2g})"
     )
-    return [info("seed_noise", message, int(repeated.sum()))]
+    return [info("seed_noise", message, found.rows)]

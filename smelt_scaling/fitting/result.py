@@ -90,7 +90,7 @@ class FitResult:
     objective : float
         Sum of weighted Huber losses.
     rmse, rmse_log : float
-        Root mean squared residual of the loss (nats/token) and of its logarithm; no degrees-of-freedom correction.
+        Root mean squared residual of the loss (in its unit) and of its logarithm; no degrees-of-freedom correction.
     n, n_cells : int
         Endpoints and resampling labels.
     delta : float
@@ -107,6 +107,8 @@ class FitResult:
         Parameter -> held value.
     notes : tuple of Note
         Caveats.
+    loss_unit : str
+        Unit of the losses: nats/token or bits/byte.
     """
 
     arch: str
@@ -124,6 +126,7 @@ class FitResult:
     collinear: tuple[str, ...]
     pinned: Mapping[str, float]
     notes: tuple[Note, ...]
+    loss_unit: str = "nats/token"
 
     @property
     def intervals_refused(self) -> bool:
@@ -153,6 +156,7 @@ class FitResult:
             "arch": self.arch,
             "law": self.surface.law.name,
             "formula": self.surface.law.formula,
+            "loss_unit": self.loss_unit,
             "coefficients": coefficients,
             "held": {
                 name: self.surface.coefficients[name] for name, value in coefficients.items() if value is None

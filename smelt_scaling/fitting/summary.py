@@ -43,7 +43,7 @@ def fit_lines(
             )
         )
     rows += [
-        ("rmse", [f"{format_number(fit.rmse, 3)} nats/token" for fit in fits]),
+        ("rmse", [f"{format_number(fit.rmse, 3)} {fit.loss_unit}" for fit in fits]),
         ("endpoints", [f"{fit.n} in {fit.n_cells} labels" for fit in fits]),
         ("certificate", [certificate_text(fit) for fit in fits]),
         ("condition", [format_number(fit.certificate.condition, 2) for fit in fits]),

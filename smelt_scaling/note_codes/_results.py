@@ -76,9 +76,9 @@ FITS: dict[str, NoteCode] = {
     ),
     "incomparable_losses": NoteCode(
         "warning",
-        "Architectures differ in tokenizer, evaluation set or domain: no gain between them.",
-        "Each fit stands for itself. To compare, evaluate all on one set with one tokenizer and fit again; if only "
-        "the labels differ, write them alike.",
+        "Architectures differ in tokenizer, evaluation set, domain or unit of the loss: no gain between them.",
+        "Each fit stands for itself. To compare, evaluate all on one set with one tokenizer, or in bits per byte "
+        "(--unit loss=bpb), and fit again; if only the labels differ, write them alike.",
     ),
 }
 
@@ -184,6 +184,34 @@ ANSWERS: dict[str, NoteCode] = {
         "info",
         "Parameters were converted to training FLOPs per token at a fixed ratio.",
         "Harmless if that ratio is the convention you report; otherwise fit again with another --flops-per-param.",
+    ),
+    "rounded_coefficients": NoteCode(
+        "info",
+        "Printed coefficients are rounded; this is how far that alone moves the numbers.",
+        "Harmless: do not quote more digits than it leaves. If there are more digits (an appendix, the code), type "
+        "those.",
+    ),
+    "noise_equivalent_gain": NoteCode(
+        "info",
+        "One standard deviation of repeated runs is worth this much compute.",
+        "Harmless: context for the size of a gain. Whether the gain is there is a matter of its interval.",
+    ),
+    "not_distinguishable": NoteCode(
+        "warning",
+        "The interval of a gain holds 0: it cannot be told from none.",
+        "Quote the interval, no saving. More cells or seeds narrow it; a larger budget may move it.",
+    ),
+    "forced_comparison": NoteCode(
+        "warning",
+        "Losses that are not comparable were compared because the user forced it.",
+        "Publish it as no compute saved: part of the difference is in how the losses were measured. Evaluate both "
+        "alike, or in bits per byte (--unit loss=bpb).",
+    ),
+    "no_time_multiplier": NoteCode(
+        "warning",
+        "Throughput was not measured at an optimum, so there is no wall-clock multiplier there.",
+        "The gain in FLOPs stands. Time runs of that size and sparsity (a few steps do), fill in tokens_per_s and fit "
+        "again.",
     ),
     "no_interval": NoteCode(
         "warning",

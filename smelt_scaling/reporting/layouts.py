@@ -25,6 +25,14 @@ GAIN = (
     SPARSITY,
     Column(key="gain", header="compute saved", kind="percent", interval=True, unreachable=True),
     Column(key="multiplier", header="multiplier", kind="multiplier", unreachable=True, redundant=True),
+    Column(
+        key="time_multiplier",
+        header="wall-clock",
+        kind="multiplier",
+        interval=True,
+        unreachable=True,
+        optional=True,
+    ),
     Column(key="reference_budget", header="same loss costs", kind="quantity", unreachable=True),
     Column(key="loss", header="loss", kind="number"),
 )
@@ -80,13 +88,16 @@ def gain_document(frame: pd.DataFrame) -> Document:
             f"{UNREACHABLE}: at no finite compute does {reference} reach that loss of {target}, because its "
             "irreducible loss is higher."
         )
+    forced = rows[0].get("forced")
+    mark = f"FORCED, NOT COMPARABLE ({forced} differs): " if forced else ""
     return Document(
-        title=f"Compute saved by {target} relative to {reference} at equal loss",
+        title=f"{mark}Compute saved by {target} relative to {reference} at equal loss",
         caption=(
             _interval_sentence(
                 frame, any(row["gain_lo"] is not None or row["hi_unreachable"] for row in rows)
             ),
-            f"Budgets of {target} and what the same loss costs {reference} in training FLOPs; loss in nats/token.",
+            f"Budgets of {target} and what the same loss costs {reference} in training FLOPs; loss in "
+            f"{_loss_unit(frame)}.",
         ),
         grids=(make_grid(rows, GAIN), turning) if turning.rows else (make_grid(rows, GAIN),),
         footnotes=tuple(footnotes),
@@ -139,7 +150,7 @@ def allocation_document(frame: pd.DataFrame) -> Document:
         caption=(
             _interval_sentence(frame, drawn),
             f"F* in training FLOPs per token, D* in tokens, N* = F*/{ratio} the dense parameters of equal compute; "
-            "loss in nats/token.",
+            f"loss in {_loss_unit(frame)}.",
             *(["Intervals of every quantity are in csv and json."] if drawn else []),
         ),
         grids=(make_grid(rows, columns),),
@@ -162,7 +173,7 @@ def prediction_document(frame: pd.DataFrame) -> Document:
     drawn = any(row["loss_lo"] is not None for row in rows)
     meaning = "Intervals are those of the surface, the mean of runs like these, not of a single new run."
     return Document(
-        title="Predicted loss in nats/token",
+        title=f"Predicted loss in {_loss_unit(frame)}",
         caption=(
             _interval_sentence(frame, drawn),
             meaning if drawn else "The loss is that of the surface, the mean of runs like these.",
@@ -224,6 +235,10 @@ def _as_printed(value: float | None, published: Any, digits: int) -> str:
 
 def _support_footnote(rows: Rows, footnote: str = SUPPORT_FOOTNOTE) -> list[str]:
     return [footnote] if any(row["extrapolated"] for row in rows) else []
+
+
+def _loss_unit(frame: pd.DataFrame) -> str:
+    return str(frame.attrs.get("settings", {}).get("loss_unit", "nats/token"))
 
 
 def _interval_sentence(frame: pd.DataFrame, drawn: bool) -> str:

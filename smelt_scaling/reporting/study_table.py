@@ -53,7 +53,7 @@ def study_document(study: Study) -> Document:
     def line(name: str, texts: list[str]) -> None:
         rows.append((Cell(point=name), *(Cell(point=text) for text in texts)))
 
-    line("rmse (nats/token)", [format_number(fit.rmse, 3) for fit in fits])
+    line(f"rmse ({study.endpoints.loss_unit})", [format_number(fit.rmse, 3) for fit in fits])
     line("endpoints", [str(fit.n) for fit in fits])
     line(f"{study.bootstrap.unit} labels", [str(fit.n_cells) for fit in fits])
     line("certificate", [certificate_text(fit) for fit in fits])

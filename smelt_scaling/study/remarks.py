@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from smelt_scaling._schema import counted
+from smelt_scaling._schema import NATS, counted
+from smelt_scaling._together import apart
 from smelt_scaling.endpoints import Endpoints
 from smelt_scaling.errors import Note, info, warning
 from smelt_scaling.fitting import FitSettings
@@ -77,13 +79,17 @@ def _own_flops(law: AdditiveLaw, endpoints: Endpoints, settings: FitSettings) ->
 def _measured_apart(endpoints: Endpoints) -> list[Note]:
     """Say so when the losses of different architectures are not comparable."""
     named = {arch: rows.measured_on for arch, rows in endpoints.by_arch().items()}
+    found = {name for one, other in combinations(named.values(), 2) for name in apart(one, other)}
     notes = []
-    for column in ("tokenizer", "eval_set", "domain"):
-        values = {arch: found[column][0] for arch, found in named.items() if column in found}
-        if len(set(values.values())) > 1:
-            shown = ", ".join(f"{value} for {arch}" for arch, value in values.items())
-            message = f"losses are per token of different {column} ({shown}): no gain between these is given"
-            notes.append(warning("incomparable_losses", message, len(values)))
+    for column in sorted(found):
+        values = {
+            arch: of.get(column, (NATS,))[0]
+            for arch, of in named.items()
+            if column in of or column == "loss_unit"
+        }
+        shown = ", ".join(f"{value} for {arch}" for arch, value in values.items())
+        message = f"losses are of different {column} ({shown}): no gain between these is given unasked"
+        notes.append(warning("incomparable_losses", message, len(values)))
     return notes
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from smelt_scaling._json import dumps
+from smelt_scaling._schema import NATS
 from smelt_scaling.endpoints import Endpoints
 from smelt_scaling.errors import Note, StudyError
 from smelt_scaling.fitting import Certificate, FitResult, FitSettings, FitStatus
@@ -195,6 +196,7 @@ def _fit_result(item: dict[str, Any], law: AdditiveLaw) -> FitResult:
         collinear=tuple(item["collinear"]),
         pinned=item["pinned"],
         notes=_notes(item["notes"]),
+        loss_unit=item.get("loss_unit", NATS),
     )
 
 
