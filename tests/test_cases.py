@@ -601,14 +601,18 @@ def test_case_35a_high_losses_are_questioned() -> None:
 
 
 def test_case_35b_bits() -> None:
-    """Bits per token are declared; bits per byte need the bytes of a token: 1 bit is 0.693147 nats."""
+    """Bits per token are declared, 1 bit is 0.693147 nats; bits per byte are asked for by name, and kept."""
     bits = read(table(loss=[4.0, 3.9, 3.8, 3.7, 3.6, 3.5]), units={"loss": "bits"})
     assert bits.loss.max() == pytest.approx(2.772589, abs=5e-7)
-    bpb = table(loss=None).assign(**{"eval/bpb": 0.79})
-    line = refusal(bpb, mapping={"loss": "eval/bpb"})
-    assert "bits per byte x ln 2 x bytes per token" in line
-    with pytest.raises(UsageError, match="bytes per token"):
-        read(bpb, mapping={"loss": "eval/bpb"}, units={"loss": "bpb"})
+    assert bits.loss_unit == "nats/token"
+    bpb = table(loss=None, loss_se=0.01).assign(**{"eval/bpb": 0.79})
+    assert "add --unit loss=bpb" in refusal(bpb, mapping={"loss": "eval/bpb"})
+    kept = read(bpb, mapping={"loss": "eval/bpb"}, units={"loss": "bpb"})
+    assert (kept.loss.tolist(), kept["loss_se"].tolist(), kept.loss_unit) == (
+        [0.79] * 6,
+        [0.01] * 6,
+        "bits/byte",
+    )
 
 
 def test_case_36_sparsity_conventions() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from smelt_scaling._derive import TIER_GAP
 from smelt_scaling.endpoints import Endpoints
 
 __all__ = ["Throughput", "throughput_of"]
@@ -42,15 +43,21 @@ class Throughput:
         log_flops : (..., rows) array
             ln F, training FLOPs per token.
         S : (rows,) array or None
-            Sparsity of each row, which must lie within a measured tier; None where the law has none.
+            Sparsity of each row, which must be of a measured tier; None where the law has none.
         """
         result = np.full(log_flops.shape, np.nan)
         for j in range(log_flops.shape[-1]):
-            sparsity = None if S is None else float(S[j])
-            for (low, high), sizes, speeds in zip(self.ranges, self.log_flops, self.log_speed, strict=True):
-                if sparsity is None or low - TOLERANCE <= sparsity <= high + TOLERANCE:
-                    result[..., j] = _between(log_flops[..., j], sizes, speeds)
+            tier = 0 if S is None else self._tier(float(S[j]))
+            if tier is not None:
+                result[..., j] = _between(log_flops[..., j], self.log_flops[tier], self.log_speed[tier])
         return result
+
+    def _tier(self, sparsity: float) -> int | None:
+        """Return the tier that a sparsity belongs to, by the rule that makes tiers."""
+        at = np.log1p(-sparsity)
+        away = [max(np.log1p(-high) - at, at - np.log1p(-low), 0.0) for low, high in self.ranges]
+        nearest = int(np.argmin(away))
+        return nearest if away[nearest] <= TIER_GAP else None
 
 
 def _between(log_flops: Array, sizes: Array, speeds: Array) -> Array:
@@ -58,7 +65,9 @@ def _between(log_flops: Array, sizes: Array, speeds: Array) -> Array:
     return np.where(inside, np.interp(log_flops, sizes, speeds), np.nan)
 
 
-def throughput_of(endpoints: Endpoints, *, by_tier: bool, flops_per_param: float | None) -> Throughput | None:
+def throughput_of(
+    endpoints: Endpoints, *, by_tier: bool, size: str = "F", flops_per_size: float = 1.0
+) -> Throughput | None:
     """Return the throughput that a table of one architecture states; None if it states none.
 
     Parameters
@@ -67,23 +76,22 @@ def throughput_of(endpoints: Endpoints, *, by_tier: bool, flops_per_param: float
         Rows of one architecture. Runs of one size and tier count as one measurement, their median.
     by_tier : bool
         Whether throughput is looked up by sparsity tier: where the law knows S.
-    flops_per_param : float or None
-        F is this times N (or N_act), for laws in parameters; None takes the column F.
+    size : str
+        The column that says how large a model is: F, or N or N_act for laws in parameters.
+    flops_per_size : float
+        F is this times the size.
 
     Examples
     --------
     >>> runs = Endpoints.from_frame(
     ...     {"arch": ["a", "a"], "F": [1e9, 4e9], "D": [1e10, 1e10], "loss": [3, 2.5], "tokens_per_s": [4e5, 2e5]})
-    >>> found = throughput_of(runs, by_tier=False, flops_per_param=None)
+    >>> found = throughput_of(runs, by_tier=False)
     >>> np.exp(found.log_speed_at(np.log([[2e9, 5e9]]), None)).round(-10).tolist()  # the geometric mean; beyond
     [[565690000000000.0, nan]]
     """
-    size = (
-        "F" if flops_per_param is None else next((n for n in ("N", "N_act") if n in endpoints.columns), "F")
-    )
     if "tokens_per_s" not in endpoints.columns or size not in endpoints.columns:
         return None
-    flops = endpoints[size] * (flops_per_param if size != "F" and flops_per_param else 1.0)
+    flops = endpoints[size] * flops_per_size
     rate = endpoints["tokens_per_s"]
     measured = np.isfinite(rate)
     tiers = endpoints.tiers if by_tier else np.zeros(len(endpoints), dtype=np.intp)

@@ -261,7 +261,8 @@ def view_of(source: Study | Paper) -> View:
     ill = "the design is too ill-conditioned for any interval"
     rows = source.endpoints.by_arch()
     by_tier = "S" in source.law.columns
-    ratio = None if "F" in source.law.columns else source.settings.flops_per_param
+    size = next((name for name in ("N", "N_act") if name in source.law.columns), "F")
+    ratio = 1.0 if size == "F" else source.settings.flops_per_param
     sides = {
         arch: Side(
             arch=arch,
@@ -274,7 +275,7 @@ def view_of(source: Study | Paper) -> View:
             certified=fit.certificate.certified,
             measured_on=rows[arch].measured_on,
             repeats=repeats_of(rows[arch]),
-            throughput=throughput_of(rows[arch], by_tier=by_tier, flops_per_param=ratio),
+            throughput=throughput_of(rows[arch], by_tier=by_tier, size=size, flops_per_size=ratio),
         )
         for arch, fit in source.fits.items()
     }
