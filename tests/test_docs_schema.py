@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import typer
@@ -98,6 +99,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     budget = np.geomspace(1e18, 1e22, 9)
     # levels off nowhere, so the floor ends at 0
     concave = 100 * budget**-0.08 - 1e-3 * np.log(budget / 1e20) ** 2
+    seeds = frame.iloc[[5]].assign(run="again", loss=1.0 * frame["loss"].iloc[5] + 0.001)
+    beside = pd.concat([frame, seeds]).assign(
+        tokens_per_s=lambda f: 4e14 / f["F"], tokenizer=lambda f: f["arch"]
+    )
+    beside.to_parquet(path / "beside.parquet")
     rows = [f"{c!r},{loss!r}" for c, loss in zip(budget.tolist(), concave.tolist(), strict=True)]
     (path / "bound.csv").write_text("\n".join(["C,loss", *rows]))
     size = np.geomspace(1e8, 1e10, 8)  # at 20 tokens per parameter, so that size and tokens move together
@@ -134,12 +140,14 @@ COMMANDS: dict[str, list[list[str]]] = {
         ["fit", "runs.parquet", "--bootstrap", "0", "--law", N_ACT, "--pin", "smelt:E=0", "-o", "active"],
         ["fit", "runs.parquet", "--bootstrap", "40", "--law", "power-c", "-o", "power"],
         ["fit", "fixed.csv", "--bootstrap", "0", "--law", "additive", "-o", "fixed"],
+        ["fit", "beside.parquet", "--bootstrap", "40", "-o", "beside"],
         ["fit", "bound.csv", "--bootstrap", "0", "--law", "power-c", "--starts", "thorough", "-o", "bound"],
     ],
     "ce-gain": [
         ["ce-gain", "--study", "full", "--budget", "1e20,1e22,1e31"],
         ["ce-gain", "--study", "power", "--budget", "1e21"],
         ["ce-gain", "--published", "smelt", "--budget", "1e22"],
+        ["ce-gain", "--study", "beside", "--budget", "1e20", "--force"],
     ],
     "allocate": [
         ["allocate", "--study", "full", "--budget", "1e20,1e23"],

@@ -564,6 +564,11 @@ SCENARIOS: dict[str, Callable[[], tuple[Note, ...]]] = {
         Endpoints.from_frame(table(N=[1e9, 2e9], F=[9e9, 1.8e10])), "E + A*N**-0.3", bootstrap=0
     ).notes,
     "support_unknown": lambda: notes_of(allocate(load_paper("chinchilla"), 1e21)),
+    "rounded_coefficients": lambda: gain_notes(PAPER),
+    "noise_equivalent_gain": lambda: gain_notes(fit(changed(D=np.repeat(RUNS.D[::2], 2)), bootstrap=0)),
+    "not_distinguishable": lambda: gain_notes(fit(RUNS, bootstrap=64), 3e19),
+    "forced_comparison": lambda: gain_notes(fit(changed(tokenizer=RUNS.arch), bootstrap=0), force=True),
+    "no_time_multiplier": lambda: gain_notes(fit(changed(tokens_per_s=4e14 / RUNS.F), bootstrap=0), 1e23),
     "no_interval": lambda: gain_notes(fit(RUNS, bootstrap=0)),
     "stale_study": lambda: opened_after(lambda runs: runs.write_text("arch,F\n")),
     "input_missing": lambda: opened_after(Path.unlink),

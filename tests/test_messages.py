@@ -27,6 +27,7 @@ from smelt_scaling import (
     load_study,
     predict,
     read_endpoints,
+    read_published,
     show_table,
     simulate,
 )
@@ -92,6 +93,36 @@ def one_tier() -> Any:
 def ladder() -> Endpoints:
     rows = {"C": [2.19e17, 1.70e18, 9.00e18, 4e19], "loss": [3.7404, 3.3834, 3.1230, 2.9]}
     return Endpoints.from_frame(rows, source="runs.parquet")
+
+
+def apart(column: str) -> Any:
+    return fit(Endpoints.from_frame(RUNS.to_frame().assign(**{column: RUNS.arch})), bootstrap=0)
+
+
+def in_two_units() -> Any:
+    unit = np.where(RUNS.arch == "smelt", "bits/byte", "nats/token")
+    return fit(Endpoints.from_frame(RUNS.to_frame().assign(loss_unit=unit)), bootstrap=0)
+
+
+TYPED = (
+    "arch,E,A,K,a,b,c\nbaseline,1.4439,1.366e3,1.975e6,0.3703,0.1530,0.6594\n"
+    "smelt,1.4493,1.963e3,5.264e6,0.3892,0.1460,0.7011\n"
+)
+
+
+def more(*cells: str) -> str:
+    """Return the table with one more column."""
+    return "".join(f"{line},{cell}\n" for line, cell in zip(TYPED.splitlines(), cells, strict=True))
+
+
+def typed(text: str) -> Callable[[], Any]:
+    """Read a table of coefficients."""
+
+    def call() -> Any:
+        Path("typed.csv").write_text(text, encoding="utf-8")
+        return read_published("typed.csv")
+
+    return call
 
 
 def broken_study() -> Any:
@@ -165,6 +196,7 @@ SITUATIONS: dict[str, dict[str, Callable[[], Any]]] = {
         "billions": table(D=[20.5, 31.0, 105.0]),
         "a perplexity": table(loss=[33.0, 29.0, 25.0]),
         "a perplexity below 1": table(loss=[33.0, 0.9, 25.0], units={"loss": "ppl"}),
+        "losses in two units": table(loss_unit=["bits/byte"] * 3, units={"loss": "ppl"}),
         "forward-only FLOPs": table(C=[2e18, 14e18 / 3, 32e18 / 3]),
         "weights of 0": table(weight=[0.0, 0.0, 0.0]),
     },
@@ -211,7 +243,29 @@ SITUATIONS: dict[str, dict[str, Callable[[], Any]]] = {
         "prediction of nothing": lambda: predict(PAPER, {"F": 1e9, "S": 0.9, "D": -1}),
         "unknown format": lambda: show_table(ce_gain(PAPER, 1e21), "xml"),
         "unknown paper": lambda: load_paper("gpt"),
+        "losses of two tokenizers": lambda: ce_gain(apart("tokenizer"), 1e21),
+        "losses of two evaluation sets": lambda: ce_gain(apart("eval_set"), 1e21),
+        "losses in two units, forced": lambda: ce_gain(in_two_units(), 1e21, force=True),
+        "a table that names no S": lambda: ce_gain(typed(TYPED)(), 1e21),
         "simulation without a surface": lambda: simulate({}, RUNS.to_frame(), sd=0.0),
+    },
+    "tables of coefficients": {
+        "no such file": cli("ce-gain", "--published", "typed.csv", "-b", "1e21"),
+        "a column too many": typed(more("rmse", ".005", ".009")),
+        "a coefficient missing": typed(TYPED.replace("K,", "K2,")),
+        "a blank": typed(TYPED.replace("1.366e3", "")),
+        "no number": typed(TYPED.replace("1.366e3", "1.366 x 10^3")),
+        "not finite": typed(TYPED.replace("1.366e3", "1e400")),
+        "an exponent with its minus": typed(TYPED.replace("0.3703", "-0.3703")),
+        "twice": typed(TYPED.replace("smelt", "baseline")),
+        "no names": typed(TYPED.replace("arch", "model")),
+        "only a header": typed("arch,E,A,K,a,b,c\n"),
+        "two laws": typed("arch,law,E,A,alpha\na,power-c,1,2,.1\nb,E + A*D**-alpha,1,2,.1\n"),
+        "an unknown law": typed("arch,law,E,A,alpha\na,cubic,1,2,.1\n"),
+        "half a range": typed("arch,E,A,alpha,C_lo,C_hi\na,1,2,.1,1e19,\n"),
+        "S in percent": typed(more("S", "94.7", "94.7")),
+        "two S": typed(more("S", "0.9", "0.95")),
+        "an unknown form": typed("arch,form,E,A,alpha\na,ln,1,2,.1\n"),
     },
     "studies": {
         "no study there": lambda: load_study("nowhere"),

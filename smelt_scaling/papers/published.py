@@ -306,7 +306,7 @@ def _one_value(rows: Rows, name: str, problem: Callable[[str], None]) -> str:
             for value, cell in zip(values, cells, strict=True)
         ]
         if not all(legal):
-            rule = "a fraction in [0, 1)" if name == "S" else "> 0 and finite"
+            rule = "a fraction in [0, 1), such as 0.947 or 94.7%" if name == "S" else "> 0 and finite"
             problem(
                 f"column {name}, {_where(rows, [not fine for fine in legal])}: it must be {rule}; correct it"
             )
