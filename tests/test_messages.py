@@ -251,6 +251,8 @@ SITUATIONS: dict[str, dict[str, Callable[[], Any]]] = {
     },
     "tables of coefficients": {
         "no such file": cli("ce-gain", "--published", "typed.csv", "-b", "1e21"),
+        "a table of runs": typed(CSV),
+        "a folder": lambda: read_published("."),
         "a column too many": typed(more("rmse", ".005", ".009")),
         "a coefficient missing": typed(TYPED.replace("K,", "K2,")),
         "a blank": typed(TYPED.replace("1.366e3", "")),

@@ -117,6 +117,7 @@ def test_the_law_is_known_by_its_columns_or_named(typed: Callable[..., Path]) ->
     assert law("arch,E,A,K,a,c\nx,1,2,3,.3,.4\n") == "additive"
     assert law("arch,E,A,B,alpha,beta\nx,1,2,3,.3,.4\n") == "chinchilla"
     assert law("arch,alpha,A,E\nx,.3,2,1\n") == "power-c"
+    assert law("arch,law,alpha,A,E\nx,,.3,2,1\ny,E + A*D**-alpha,.3,2,1\n") == "E + A*D**-alpha"
     assert law("arch,law,E,A,B,a,b\nx,E + A*N_act**-a + B*D**-b,1,2,3,.3,.4\n") == "E + A*N_act**-a + B*D**-b"
 
 
@@ -264,7 +265,7 @@ HEAD, ONE, TWO = TYPED.splitlines()
         (TYPED.replace("1.366e3", "0"), "column A, baseline (row 1) is 0: it must be > 0"),
         (TYPED.replace("1.4493", "-1.4493"), "column E, smelt (row 2) is -1.4493: it must be >= 0"),
         (TYPED.replace("0.3703", "-0.3703"), "it must be > 0 and finite; the minus is in the law"),
-        (f"{HEAD},law\n{ONE},\n{TWO},E + A*F**-a + K*D**-c\n", "column law: 2 laws"),
+        (f"{HEAD},law\n{ONE},additive\n{TWO},sparse-additive\n", "column law: 2 laws"),
         (f"{HEAD},law\n{ONE},quadratic\n{TWO},\n", "column law, row 1: law 'quadratic' is unknown"),
         (f"{HEAD},C_lo\n{ONE},1e19\n{TWO},\n", "columns C_lo, C_hi, baseline (row 1): a range is two numbers"),
         (f"{HEAD},C_lo,C_hi\n{ONE},2e21,1e19\n{TWO},,\n", "the lower first"),
@@ -362,8 +363,8 @@ def test_exit_codes(typed: Callable[..., Path], capsys: pytest.CaptureFixture[st
     asked = ASKED["ce-gain"]
     assert run(["ce-gain", "--published", "gpt", *asked]) == 2
     assert run(["ce-gain", "--published", str(typed(TYPED.replace("1.366e3", "x"))), *asked]) == 3
-    assert run(["ce-gain", "--published", str(typed("x").parent), *asked]) == 3  # a folder
-    assert "a folder" in capsys.readouterr().err
+    assert run(["ce-gain", "--published", str(typed("x").parent), *asked]) == 2
+    assert "a folder; name the table in it, or read a saved study with --study" in capsys.readouterr().err
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -98,8 +98,10 @@ def throughput_of(
     ranges, sizes, speeds = [], [], []
     for tier in np.unique(tiers[measured]):
         rows = measured & (tiers == tier)
-        here = np.unique(flops[rows])
+        here, group = np.unique(flops[rows], return_inverse=True)
+        order = np.argsort(group, kind="stable")
+        parts = np.split((flops * rate)[rows][order], np.cumsum(np.bincount(group))[:-1])
         ranges.append((float(endpoints.S[tiers == tier].min()), float(endpoints.S[tiers == tier].max())))
         sizes.append(np.log(here))
-        speeds.append(np.log([np.median((flops * rate)[rows & (flops == value)]) for value in here]))
+        speeds.append(np.log([np.median(part) for part in parts]))
     return Throughput(ranges=ranges, log_flops=sizes, log_speed=speeds) if ranges else None

@@ -211,7 +211,7 @@ PublishedOption = Annotated[
     str | None,
     typer.Option(
         "--published",
-        metavar="PAPER",
+        metavar="PAPER|FILE",
         help="Published surfaces instead of a study: smelt, chinchilla, marin, or a table of coefficients.",
         show_default=False,
     ),

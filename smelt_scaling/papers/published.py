@@ -79,6 +79,10 @@ def read_published(source: str | Path) -> Paper:
             f"published set {name!r}: neither a paper that is shipped ({', '.join(PAPERS)}) nor a file; "
             "name one of them, or a table of coefficients"
         )
+    if Path(name).is_dir():
+        raise UsageError(
+            f"published set {name!r}: a folder; name the table in it, or read a saved study with --study"
+        )
     rows, notes = _rows(name)
     problems: list[str] = []
 
@@ -132,6 +136,10 @@ def _rows(name: str) -> tuple[list[dict[str, str]], tuple[Note, ...]]:
         raise DataError(f"{name}: columns that appear twice: {', '.join(twice)}; drop one of each")
     if not len(frame):
         raise DataError(f"{name}: no rows: a table of coefficients has one per architecture; check the file")
+    if "loss" in header:
+        raise DataError(
+            f"{name}: column loss: a table of runs, no coefficients; fit it with smelt-scaling fit and read the study"
+        )
     if "arch" not in header:
         raise DataError(
             f"{name}: no column arch: a table of coefficients has one row per architecture, such as "
@@ -186,11 +194,12 @@ def _law(rows: Rows, problem: Callable[[str], None]) -> AdditiveLaw | None:
         shared = len(coefficients & set(law.parameters))
         return 2 * shared - len(law.parameters) if shared else 0
 
-    best = max(LAWS.values(), key=score)
+    # a blank means what another row says, and where none says anything the law that the columns fit best
+    said = next((row["law"] for row in rows if row.get("law")), max(LAWS.values(), key=score))
     laws: dict[str, tuple[AdditiveLaw, int]] = {}
     for number, row in enumerate(rows, start=1):
         try:
-            law = get_law(row.get("law") or best)
+            law = get_law(row.get("law") or said)
         except UsageError as error:
             problem(f"column law, row {number}: {error}")
             return None
@@ -311,6 +320,6 @@ def _one_value(rows: Rows, name: str, problem: Callable[[str], None]) -> str:
                 f"column {name}, {_where(rows, [not fine for fine in legal])}: it must be {rule}; correct it"
             )
     if len(said) > 1:
-        shown = " and ".join(said.values())
+        shown = " and ".join([*list(said.values())[:3], *(["others"] if len(said) > 3 else [])])
         problem(f"column {name} says {shown}: it holds for the whole table; write one value")
     return next(iter(said.values()), "")

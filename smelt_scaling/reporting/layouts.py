@@ -98,6 +98,11 @@ def gain_document(frame: pd.DataFrame) -> Document:
             ),
             f"Budgets of {target} and what the same loss costs {reference} in training FLOPs; loss in "
             f"{_loss_unit(frame)}.",
+            *(
+                [f"Wall-clock is the time {reference} takes for that loss over the time of {target}."]
+                if any(row.get("time_multiplier") is not None for row in rows)
+                else []
+            ),
         ),
         grids=(make_grid(rows, GAIN), turning) if turning.rows else (make_grid(rows, GAIN),),
         footnotes=tuple(footnotes),
