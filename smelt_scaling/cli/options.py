@@ -211,8 +211,8 @@ PublishedOption = Annotated[
     str | None,
     typer.Option(
         "--published",
-        metavar="PAPER|FILE",
-        help="Published surfaces instead of a study: smelt, chinchilla, marin, or a table of coefficients.",
+        metavar="PAPER-OR-FILE",
+        help="Published surfaces instead of a study: smelt, chinchilla, marin; or a table of coefficients.",
         show_default=False,
     ),
 ]
