@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from smelt_scaling._cells import RawTable, to_numbers, to_text
 from smelt_scaling._schema import BITS_PER_BYTE, COLUMNS, NATS, UNITS, counted, first_rows, mend
+from smelt_scaling._text import Text
 from smelt_scaling.errors import DataError, Note, UsageError
 
 if TYPE_CHECKING:
@@ -233,25 +234,27 @@ def _state_loss_unit(rows: int, unit: str | None, source: str, table: RawTable) 
     """Write bits per byte into a column, so that they are never taken for nats; refuse units nobody knows."""
     known = (NATS, BITS_PER_BYTE)
     if "loss_unit" in table.columns:
-        values = table.columns["loss_unit"]
+        values: Text = table.columns["loss_unit"]
         place = f"{source}: column {table.names['loss_unit']}"
-        wrong = ~np.isin(values, ["", *known])
+        wrong = ~values.where(("", *known).__contains__)
         if wrong.any():
-            shown = str(values[wrong][0])[:40]
+            shown = values[int(wrong.argmax())][:40]
             table.problems.append(
                 f"{place}, {first_rows(wrong)} {shown!r}: a loss is kept in {' or '.join(known)}; "
                 "convert the losses, or name their unit with --unit loss=bits (or ppl, bpb) and drop the column"
             )
             return
-        values = table.columns["loss_unit"] = np.where(values == "", NATS, values)
+        values = Text.coded(values.codes, [name or NATS for name in values.names])
+        table.columns["loss_unit"] = values
         kept = {None: known, "bpb": (BITS_PER_BYTE,)}.get(unit, (NATS,))
-        other = ~np.isin(values, kept)
+        other = ~values.where(kept.__contains__)
         if other.any():
+            named = values[int(other.argmax())]
             table.problems.append(
-                f"{place}, {first_rows(other)} {values[other][0]}, against --unit loss={unit}: name one of them"
+                f"{place}, {first_rows(other)} {named}, against --unit loss={unit}: name one of them"
             )
     elif unit == "bpb":
-        table.columns["loss_unit"] = np.full(rows, BITS_PER_BYTE)
+        table.columns["loss_unit"] = Text.of(np.full(rows, BITS_PER_BYTE))
         table.names["loss_unit"] = "loss_unit"
 
 

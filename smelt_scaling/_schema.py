@@ -115,9 +115,9 @@ COLUMNS: dict[str, Column] = {
 NATS, BITS_PER_BYTE = "nats/token", "bits/byte"
 
 
-def loss_word(columns: Mapping[str, NDArray[Any]]) -> str:
+def loss_word(columns: Mapping[str, Any]) -> str:
     """Return what losses are counted in: nats, or bits where the table says bits per byte."""
-    return "bits" if np.any(columns.get("loss_unit", np.empty(0)) == BITS_PER_BYTE) else "nats"
+    return "bits" if "loss_unit" in columns and BITS_PER_BYTE in columns["loss_unit"].present() else "nats"
 
 
 def _times(factor: float) -> Converter:
