@@ -167,7 +167,7 @@ class Reader:
     title : str
         The format in a few words, for people.
     sniff : callable
-        ``sniff(head, name) -> bool``; ``head`` is the first 64 KiB (unpacked), ``name`` the path. By content; the
+        ``sniff(head, name) -> bool``; ``head`` is the first 256 KiB (unpacked), ``name`` the path. By content; the
         path is for formats whose content alone cannot tell (a metric file of a folder store).
     read : callable
         ``read(source, keys) -> iterator of events``. Streams: memory does not grow with the file. Raises `IngestError`

@@ -23,7 +23,7 @@ from smelt_scaling.ingest._remote import is_remote, remote_files
 __all__ = ["HEAD", "Source", "find_sources", "sha256", "text_lines"]
 
 #: Bytes that a reader may look at to recognise its format.
-HEAD = 65536
+HEAD = 262144
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,15 +7,35 @@ that look like others.
 from __future__ import annotations
 
 from smelt_scaling.ingest.events import Reader
+from smelt_scaling.ingest.readers.hf_trainer import HF_TRAINER
 from smelt_scaling.ingest.readers.llmc import LLMC
+from smelt_scaling.ingest.readers.lm_eval import LM_EVAL
+from smelt_scaling.ingest.readers.megatron_golden import MEGATRON_GOLDEN
+from smelt_scaling.ingest.readers.megatron_text import MEGATRON_TEXT
+from smelt_scaling.ingest.readers.modded_nanogpt import MODDED_NANOGPT
+from smelt_scaling.ingest.readers.nanogpt import NANOGPT
+from smelt_scaling.ingest.readers.open_lm import OPEN_LM
+from smelt_scaling.ingest.readers.seqio import SEQIO
 from smelt_scaling.ingest.readers.smelt_train import SMELT_TRAIN
 from smelt_scaling.ingest.readers.step_table import STEP_TABLE
+from smelt_scaling.ingest.readers.wandb_api import WANDB_API
 from smelt_scaling.ingest.readers.wandb_csv import WANDB_CSV
+from smelt_scaling.ingest.readers.wandb_summary import WANDB_SUMMARY
 
 __all__ = ["READERS"]
 
 READERS: dict[str, Reader] = {
     "llmc": LLMC,
+    "modded_nanogpt": MODDED_NANOGPT,
+    "nanogpt": NANOGPT,
+    "megatron_text": MEGATRON_TEXT,
+    "megatron_golden": MEGATRON_GOLDEN,
+    "hf_trainer": HF_TRAINER,
+    "open_lm": OPEN_LM,
+    "lm_eval": LM_EVAL,
+    "wandb_api": WANDB_API,
+    "wandb_summary": WANDB_SUMMARY,
+    "seqio": SEQIO,
     "smelt_train": SMELT_TRAIN,
     "wandb_csv": WANDB_CSV,
     "step_table": STEP_TABLE,
