@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,7 +76,7 @@ def logged_number(value: Any) -> float:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         return float("nan")
-    return number if np.isfinite(number) else float("inf")
+    return number if isfinite(number) else float("inf")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import json
 import lzma
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -15,7 +15,20 @@ from smelt_scaling.ingest.events import Flaw, logged_number
 from smelt_scaling.ingest.keys import ROLES, Keys
 from smelt_scaling.ingest.sources import Source
 
-__all__ = ["finite", "flat", "folder_name", "json_document", "line_flaws", "no_rows", "text_of", "wanted"]
+__all__ = [
+    "NUMBER",
+    "chooser",
+    "finite",
+    "flat",
+    "folder_name",
+    "json_document",
+    "line_flaws",
+    "no_rows",
+    "text_of",
+]
+
+#: A number as C and Python print it.
+NUMBER = r"[-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|nan|inf)"
 
 _COUNTERS = frozenset(ROLES["step"][0] + ROLES["time"][0])
 
@@ -73,9 +86,20 @@ def flat(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield prefix + key, value
 
 
-def wanted(record: Mapping[str, Any], keys: Keys) -> dict[str, Any]:
-    """Return what is wanted of a record, without its step and time, which a row has beside its values."""
-    return {key: value for key, value in record.items() if key not in _COUNTERS and keys.wanted(key)}
+def chooser(keys: Keys) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """Return a function that keeps what is wanted of a record, asking for each key once.
+
+    Step and time are left out: a row has them beside its values.
+    """
+    known: dict[str, bool] = {}
+
+    def chosen(record: Mapping[str, Any]) -> dict[str, Any]:
+        for key in record:
+            if key not in known:
+                known[key] = key not in _COUNTERS and keys.wanted(key)
+        return {key: value for key, value in record.items() if known[key]}
+
+    return chosen
 
 
 def finite(value: Any) -> float | None:

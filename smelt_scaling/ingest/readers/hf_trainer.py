@@ -8,13 +8,13 @@ a flag was set: then tokens are unknown. ``total_flos`` is an estimate that grow
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from smelt_scaling.errors import IngestError
 from smelt_scaling.ingest.events import Event, Facts, Flaw, Reader, Rows
 from smelt_scaling.ingest.keys import Keys
-from smelt_scaling.ingest.readers._shared import finite, folder_name, json_document, no_rows, wanted
+from smelt_scaling.ingest.readers._shared import chooser, finite, folder_name, json_document, no_rows
 from smelt_scaling.ingest.sources import Source
 
 __all__ = ["HF_TRAINER"]
@@ -40,13 +40,14 @@ def _read(source: Source, keys: Keys) -> Iterator[Event]:
         yield Facts(run=run, values={"planned_steps": planned})
     rows = Rows(run=run)
     read = lacking = 0
+    chosen = chooser(keys)
     for entry in history:
         step = finite(entry.get("step")) if isinstance(entry, dict) else None
         if step is None:
             lacking += 1
             continue
         read += 1
-        if rows.add(step, _values(entry, keys)):
+        if rows.add(step, _values(entry, chosen)):
             yield from rows.take()
     end, tokens = finite(state.get("global_step")), finite(state.get(_TOKENS))
     if read and end is not None and tokens and keys.wanted(_TOKENS):
@@ -63,8 +64,10 @@ def _read(source: Source, keys: Keys) -> Iterator[Event]:
         )
 
 
-def _values(entry: Mapping[str, Any], keys: Keys) -> dict[str, Any]:
-    values = wanted(entry, keys)
+def _values(
+    entry: Mapping[str, Any], chosen: Callable[[Mapping[str, Any]], dict[str, Any]]
+) -> dict[str, Any]:
+    values = chosen(entry)
     if "train_runtime" in entry:
         values.pop("train_loss", None)
     if not finite(values.get(_TOKENS)):

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 
 from smelt_scaling.ingest.events import Event, Reader, Rows
 from smelt_scaling.ingest.keys import Keys
-from smelt_scaling.ingest.readers._shared import folder_name, line_flaws, no_rows
+from smelt_scaling.ingest.readers._shared import NUMBER, folder_name, line_flaws, no_rows
 from smelt_scaling.ingest.sources import Source, text_lines
 
 __all__ = ["LLMC"]
 
-_LINE = re.compile(r"s:(\d{1,15})((?: [a-z]+:\S+)+)$", re.ASCII)
+_LINE = re.compile(rf"s:(\d{{1,15}})((?: [a-z]+:{NUMBER})+)$", re.ASCII)
 _KEYS = {"tel": "val loss", "trl": "train loss", "eval": "hellaswag/acc", "lr": "lr", "norm": "grad norm"}
 
 

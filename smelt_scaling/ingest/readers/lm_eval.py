@@ -17,7 +17,7 @@ from typing import Any
 from smelt_scaling.errors import IngestError
 from smelt_scaling.ingest.events import Event, Reader, Rows
 from smelt_scaling.ingest.keys import Keys
-from smelt_scaling.ingest.readers._shared import finite, json_document, no_rows, text_of, wanted
+from smelt_scaling.ingest.readers._shared import chooser, finite, json_document, no_rows, text_of
 from smelt_scaling.ingest.sources import Source
 
 __all__ = ["LM_EVAL"]
@@ -51,7 +51,7 @@ def _read(source: Source, keys: Keys) -> Iterator[Event]:
     rows = Rows(run=_STEP.sub("", model) or source.name)
     rows.add(
         float(match[1]),
-        wanted(values, keys),
+        chooser(keys)(values),
         finite(record.get("date")),
     )
     yield from rows.take()

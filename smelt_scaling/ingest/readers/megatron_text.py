@@ -12,13 +12,15 @@ they are exp(loss), clipped. Batches grow during a ramp-up, so tokens come from 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from math import isnan
+from typing import Any
 
-from smelt_scaling.ingest.events import Event, Facts, Reader, Resumed, Rows
+from smelt_scaling.ingest.events import Event, Facts, Reader, Resumed, Rows, logged_number
 from smelt_scaling.ingest.keys import Keys, is_evaluation, is_loss
-from smelt_scaling.ingest.readers._shared import finite, line_flaws, no_rows
+from smelt_scaling.ingest.readers._shared import chooser, finite, line_flaws, no_rows
 from smelt_scaling.ingest.sources import Source, text_lines
 
 __all__ = ["MEGATRON_TEXT"]
@@ -50,9 +52,10 @@ class _State:
     read: int = 0
     cut: int = 0
     step: float = 0.0
-    consumed: dict[str, str | float] = field(default_factory=dict)
-    wanted: dict[str, bool] = field(default_factory=dict)
-    losses: dict[str, str | float] = field(default_factory=dict)
+    consumed: tuple[float, dict[str, str | float]] = (0.0, {})  # at a step
+    chosen: Callable[[Mapping[str, Any]], dict[str, Any]]
+    losses: dict[str, str] = field(default_factory=dict)
+    planned: str = ""
 
     def state(self, **facts: float | str) -> Iterator[Event]:
         """Yield facts that are new."""
@@ -62,14 +65,16 @@ class _State:
             yield from self.rows.take()
             yield Facts(run=self.rows.run, values=new)
 
-    def add(self, step: float, values: dict[str, str | float]) -> Iterator[Event]:
+    def add(self, step: float, values: Mapping[str, str | float]) -> Iterator[Event]:
         """Add a row, after the restart that was announced before it."""
         if self.restarted or self.loaded is not None:
             yield from self.rows.take()
             yield Resumed(run=self.rows.run, step=self.loaded)
             self.restarted, self.loaded = False, None
         self.read, self.step = self.read + 1, step
-        if self.rows.add(step, values):
+        numbers = {name: logged_number(value) for name, value in values.items()}
+        self.cut += any(map(isnan, numbers.values()))
+        if self.rows.add(step, numbers):
             yield from self.rows.take()
 
 
@@ -78,7 +83,7 @@ def _sniff(head: bytes, name: str) -> bool:
 
 
 def _read(source: Source, keys: Keys) -> Iterator[Event]:
-    state = _State(rows=Rows(run=source.name))
+    state = _State(rows=Rows(run=source.name), chosen=chooser(keys))
     torn = 0
     for _, line, whole in text_lines(source):
         if "|" not in line:
@@ -88,13 +93,15 @@ def _read(source: Source, keys: Keys) -> Iterator[Event]:
         elif len(parts := _TRAIN.split(line)) > 1:
             # Processes that print at once leave several records on one line.
             for place in range(1, len(parts), 3):
-                yield from _train(state, keys, *parts[place : place + 3])
+                yield from _train(state, *parts[place : place + 3])
         elif (" loss at " in line or " results at " in line) and (match := _EVALUATION.search(line)):
-            yield from _evaluation(state, keys, match)
+            yield from _evaluation(state, match)
     if not state.read:
         raise no_rows(source, "no iteration and no evaluation")
     yield from state.rows.take()
-    yield from line_flaws(state.rows.run, torn, state.cut, "cut off within: their last value was not read")
+    yield from line_flaws(
+        state.rows.run, torn, state.cut, "cut off or garbled within: that value was not read"
+    )
 
 
 def _cells(state: _State, text: str) -> dict[str, str]:
@@ -102,33 +109,38 @@ def _cells(state: _State, text: str) -> dict[str, str]:
     *cells, rest = text.split("|")
     state.cut += bool(rest.strip())
     found = (cell.rpartition(":") for cell in cells)
-    return {name.strip(): value.strip() for name, _, value in found}
+    return {name.strip(): value for name, _, value in found}
 
 
-def _train(state: _State, keys: Keys, at: str, of: str, text: str) -> Iterator[Event]:
-    yield from state.state(planned_steps=float(of))
+def _train(state: _State, at: str, of: str, text: str) -> Iterator[Event]:
+    if of != state.planned:
+        state.planned = of
+        yield from state.state(planned_steps=float(of))
     cells = _cells(state, text)
-    values: dict[str, str | float] = {
-        name: value for name, value in cells.items() if _wanted(state, keys, name)
-    }
-    losses = [name for name in values if is_loss(name)]
-    state.losses |= dict.fromkeys(losses, float("inf"))
+    values = state.chosen(cells)
+    losses = values.keys() & state.losses.keys() or {name for name in values if is_loss(name)}
+    state.losses |= dict.fromkeys(losses, "nan")
     if not losses and (
         finite(cells.get("number of nan iterations"))
         or finite(cells.get("number of skipped iterations")) == 0
     ):
         values |= state.losses
-    samples, length = finite(cells.get("consumed samples")), finite(state.arguments.get("seq_length"))
-    consumed: dict[str, str | float] = {}
+    step, consumed = float(at), state.chosen(_tokens(cells, state.arguments))
+    state.consumed = step, consumed
+    yield from state.add(step, values | consumed)
+
+
+def _tokens(cells: Mapping[str, str], arguments: Mapping[str, str]) -> dict[str, str | float]:
+    """Return tokens so far: as logged, or from the samples where all have the length that the arguments say."""
     if "consumed tokens" in cells:
-        consumed["consumed tokens"] = cells["consumed tokens"]
-    elif samples is not None and length is not None and "curriculum seqlen" not in cells:
-        consumed["tokens"] = samples * length
-    state.consumed = {name: value for name, value in consumed.items() if _wanted(state, keys, name)}
-    yield from state.add(float(at), values | state.consumed)
+        return {"consumed tokens": cells["consumed tokens"]}
+    samples, length = finite(cells.get("consumed samples")), finite(arguments.get("seq_length"))
+    if samples is None or length is None or "curriculum seqlen" in cells or "global batch size" not in cells:
+        return {}  # a line without its batch may be cut before its tokens
+    return {"tokens": samples * length}
 
 
-def _evaluation(state: _State, keys: Keys, match: re.Match[str]) -> Iterator[Event]:
+def _evaluation(state: _State, match: re.Match[str]) -> Iterator[Event]:
     """Read an evaluation; tokens are those of a training line at the same step."""
     step = float(match[2]) if match[2] else state.step
     where = _set(match[1], match[3])
@@ -137,10 +149,8 @@ def _evaluation(state: _State, keys: Keys, match: re.Match[str]) -> Iterator[Eve
         for name, value in _cells(state, match[4]).items()
         if "ppl" not in name.casefold()
     }
-    values: dict[str, str | float] = {
-        name: value for name, value in cells.items() if _wanted(state, keys, name)
-    }
-    yield from state.add(step, values | (state.consumed if step == state.step else {}))
+    at, consumed = state.consumed
+    yield from state.add(step, state.chosen(cells) | (consumed if step == at else {}))
 
 
 def _set(name: str, more: str) -> str:
@@ -150,12 +160,6 @@ def _set(name: str, more: str) -> str:
     if "test" in more.split():
         return re.sub("^valid(ation)?", "test", name)
     return name if is_evaluation(name) else f"validation/{name}"
-
-
-def _wanted(state: _State, keys: Keys, name: str) -> bool:
-    if name not in state.wanted:
-        state.wanted[name] = keys.wanted(name)
-    return state.wanted[name]
 
 
 def _said(state: _State, line: str) -> Iterator[Event]:

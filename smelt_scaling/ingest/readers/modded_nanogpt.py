@@ -12,12 +12,12 @@ from collections.abc import Iterator
 
 from smelt_scaling.ingest.events import Event, Facts, Reader, Rows
 from smelt_scaling.ingest.keys import Keys
-from smelt_scaling.ingest.readers._shared import line_flaws, no_rows
+from smelt_scaling.ingest.readers._shared import NUMBER, chooser, line_flaws, no_rows
 from smelt_scaling.ingest.sources import Source, text_lines
 
 __all__ = ["MODDED_NANOGPT"]
 
-_LINE = re.compile(r"step:(\d{1,15})/(\d{1,15})((?: [a-z_]+:\S+)+)$", re.ASCII)
+_LINE = re.compile(rf"step:(\d{{1,15}})/(\d{{1,15}})((?: [a-z_]+:{NUMBER}(?:m?s)?)+)$", re.ASCII)
 _FIRST = re.compile(rb"(^|\n)step:\d+/\d+ [a-z_]+:[\d.n]")
 
 
@@ -27,6 +27,7 @@ def _sniff(head: bytes, name: str) -> bool:
 
 def _read(source: Source, keys: Keys) -> Iterator[Event]:
     rows = Rows(run=source.name)
+    chosen = chooser(keys)
     planned = ""
     torn = strange = 0
     for _, line, whole in text_lines(source):
@@ -40,8 +41,8 @@ def _read(source: Source, keys: Keys) -> Iterator[Event]:
             yield from rows.take()
             planned = match[2]
             yield Facts(run=rows.run, values={"planned_steps": float(planned)})
-        cells = (cell.split(":", 1) for cell in match[3].split())
-        if rows.add(float(match[1]), {key: value for key, value in cells if keys.wanted(key)}):
+        cells = dict(cell.split(":", 1) for cell in match[3].split())
+        if rows.add(float(match[1]), chosen(cells)):
             yield from rows.take()
     if not planned:
         raise no_rows(source, "no whole step line")

@@ -12,14 +12,13 @@ from collections.abc import Iterator
 
 from smelt_scaling.ingest.events import Event, Facts, Reader, Resumed, Rows
 from smelt_scaling.ingest.keys import Keys
-from smelt_scaling.ingest.readers._shared import line_flaws, no_rows
+from smelt_scaling.ingest.readers._shared import NUMBER, chooser, line_flaws, no_rows
 from smelt_scaling.ingest.sources import Source, text_lines
 
 __all__ = ["NANOGPT"]
 
-_NUMBER = r"([-+]?(?:\d[\d.]*(?:e[-+]?\d+)?|nan|inf))"
-_STEP = re.compile(rf"step (\d{{1,15}}): train loss {_NUMBER}, val loss {_NUMBER}(?:,.*)?$", re.ASCII)
-_ITER = re.compile(rf"iter (\d{{1,15}}): loss {_NUMBER}, (?:lr {_NUMBER}, )?", re.ASCII)
+_STEP = re.compile(rf"step (\d{{1,15}}): train loss ({NUMBER}), val loss ({NUMBER})(?:,.*)?$", re.ASCII)
+_ITER = re.compile(rf"iter (\d{{1,15}}): loss ({NUMBER}), (?:lr ({NUMBER}), )?", re.ASCII)
 _SIGNATURE = re.compile(
     rb"(^|\n)(step \d+: train loss \S+, val loss |iter \d+: loss \S+, (lr \S+, )?time \S+ms)"
 )
@@ -40,6 +39,7 @@ def _sniff(head: bytes, name: str) -> bool:
 
 def _read(source: Source, keys: Keys) -> Iterator[Event]:
     rows = Rows(run=source.name)
+    chosen = chooser(keys)
     read = torn = strange = 0
     for _, line, whole in text_lines(source):
         if line.startswith(("iter ", "step ")):
@@ -49,7 +49,7 @@ def _read(source: Source, keys: Keys) -> Iterator[Event]:
                 continue
             read += 1
             step, values = cells
-            if rows.add(step, {key: value for key, value in values.items() if keys.wanted(key)}):
+            if rows.add(step, chosen(values)):
                 yield from rows.take()
         elif line.startswith(_STARTS):
             if read:

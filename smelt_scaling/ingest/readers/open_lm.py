@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from smelt_scaling.errors import IngestError
 from smelt_scaling.ingest.events import Event, Facts, Flaw, Reader, Rows
 from smelt_scaling.ingest.keys import Keys
 from smelt_scaling.ingest.readers._shared import finite, json_document, no_rows, text_of
@@ -48,21 +49,20 @@ def _read(source: Source, keys: Keys) -> Iterator[Event]:
     final = _step(model.get("checkpoint_url"))
     results = model.get("results")
     table: dict[float, dict[str, Any]] = {}
+    sets: dict[str, str] = {}  # key -> path of the validation set
     lacking = 0
     for result in results if isinstance(results, list) else ():
-        step = (
-            _step(result.get("checkpoint_path", model.get("checkpoint_url")))
-            if isinstance(result, dict)
-            else None
-        )
-        if step is None:
+        at = result.get("checkpoint_path", model.get("checkpoint_url")) if isinstance(result, dict) else None
+        if (step := _step(at)) is None:
             lacking += 1
             continue
         row = table.setdefault(step, {})
-        key = _key(result, row)
-        if keys.wanted(key):
-            row[key] = result.get("loss")
-            row[f"{key}_se"] = _standard_error(result)
+        key = _key(result, sets)
+        if not keys.wanted(key):
+            continue
+        if row.setdefault(key, result.get("loss")) != result.get("loss"):
+            raise IngestError(f"{source.path}: two losses of {key} at {at}: drop the stale result")
+        row[f"{key}_se"] = _standard_error(result)
     if not table:
         raise no_rows(source, "no result of a numbered checkpoint")
     rows = Rows(run=run)
@@ -83,12 +83,12 @@ def _step(checkpoint: Any) -> float | None:
     return float(match[1]) if match else None
 
 
-def _key(result: Mapping[str, Any], row: Mapping[str, Any]) -> str:
-    """Name a validation set by the folder of its files; by the whole path where two folders have one name."""
+def _key(result: Mapping[str, Any], sets: dict[str, str]) -> str:
+    """Name a validation set by the folder of its files; by the whole path where another has that name."""
     paths = result.get("val_data")
     path = PurePosixPath(text_of(paths[0] if isinstance(paths, list) and paths else paths))
     key = f"eval/{path.parent.name or path.stem}/loss"
-    return f"eval/{path}/loss" if key in row else key
+    return key if sets.setdefault(key, str(path)) == str(path) else f"eval/{path}/loss"
 
 
 def _standard_error(result: Mapping[str, Any]) -> float | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from smelt_scaling.ingest.events import Event, Reader, Rows
 from smelt_scaling.ingest.keys import Keys
-from smelt_scaling.ingest.readers._shared import finite, line_flaws, no_rows
+from smelt_scaling.ingest.readers._shared import chooser, finite, line_flaws, no_rows
 from smelt_scaling.ingest.sources import Source, text_lines
 
 __all__ = ["SEQIO"]
@@ -30,6 +30,7 @@ def _sniff(head: bytes, name: str) -> bool:
 
 def _read(source: Source, keys: Keys) -> Iterator[Event]:
     rows = Rows(run=source.name)
+    chosen = chooser(keys)
     read = torn = strange = 0
     for _, line, whole in text_lines(source):
         if not line.strip():
@@ -40,8 +41,7 @@ def _read(source: Source, keys: Keys) -> Iterator[Event]:
             torn, strange = torn + (not whole), strange + whole
             continue
         read += 1
-        values = {f"eval/{key}": value for key, value in record.items()}
-        if rows.add(step, {key: value for key, value in values.items() if keys.wanted(key)}):
+        if rows.add(step, chosen({f"eval/{key}": value for key, value in record.items()})):
             yield from rows.take()
     if not read:
         raise no_rows(source, "no whole record of metrics")

@@ -18,7 +18,7 @@ from typing import Any
 from smelt_scaling.errors import IngestError
 from smelt_scaling.ingest.events import Event, Facts, Flaw, Reader, Rows, logged_number
 from smelt_scaling.ingest.keys import Keys
-from smelt_scaling.ingest.readers._shared import finite, flat, json_document, no_rows, text_of, wanted
+from smelt_scaling.ingest.readers._shared import chooser, finite, flat, json_document, no_rows, text_of
 from smelt_scaling.ingest.readers._wandb import stated, step_key
 from smelt_scaling.ingest.sources import Source
 
@@ -46,27 +46,28 @@ def _read(source: Source, keys: Keys) -> Iterator[Event]:
     if facts := _facts(record) | stated([*config.items(), *summary.items()]):
         yield Facts(run=run, values=facts)
 
-    counter = step_key(keys, history)
+    chosen = chooser(keys)
+    telling = [(row, values) for row in history if (values := chosen(row))]
+    counter = step_key(keys, [row for row, _ in telling] or [summary])
     rows = Rows(run=run)
-    steps: list[float] = []
+    read = 0
     ends: dict[str, float] = {}
-    for row in history:
+    for row, values in telling:
         step = finite(row.get(counter))
         if step is None:
             lacking += 1
             continue
-        steps.append(step)
-        values = wanted(row, keys)
+        read += 1
         ends |= {key: number for key, value in values.items() if (number := logged_number(value)) == number}
         if rows.add(step, values, finite(row.get("_timestamp"))):
             yield from rows.take()
     last = finite(summary.get(counter))
     if last is not None:
-        said = {key: logged_number(value) for key, value in wanted(summary, keys).items()}
+        said = {key: logged_number(value) for key, value in chosen(summary).items()}
         rest = {key: number for key, number in said.items() if number == number and number != ends.get(key)}
-        if rest or not steps:
+        if rest or not read:
             rows.add(last, rest)
-    elif not steps:
+    elif not read:
         raise no_rows(source, f"neither history nor summary has {counter}")
     yield from rows.take()
     if samples := [len(export) for export in exports if _sampled(export)]:

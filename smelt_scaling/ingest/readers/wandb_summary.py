@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from smelt_scaling.errors import IngestError
 from smelt_scaling.ingest.events import Event, Facts, Reader, Rows
 from smelt_scaling.ingest.keys import Keys
-from smelt_scaling.ingest.readers._shared import finite, flat, folder_name, json_document, wanted
+from smelt_scaling.ingest.readers._shared import chooser, finite, flat, folder_name, json_document
 from smelt_scaling.ingest.readers._wandb import stated, step_key
 from smelt_scaling.ingest.sources import Source
 
@@ -52,7 +52,7 @@ def _read(source: Source, keys: Keys) -> Iterator[Event]:
     if facts:
         yield Facts(run=run, values=facts)
     rows = Rows(run=run)
-    rows.add(step, wanted(summary, keys), finite(summary.get("_timestamp")))
+    rows.add(step, chooser(keys)(summary), finite(summary.get("_timestamp")))
     yield from rows.take()
 
 
