@@ -72,9 +72,9 @@ class _State:
             yield Resumed(run=self.rows.run, step=self.loaded)
             self.restarted, self.loaded = False, None
         self.read, self.step = self.read + 1, step
-        numbers = {name: logged_number(value) for name, value in values.items()}
-        self.cut += any(map(isnan, numbers.values()))
-        if self.rows.add(step, numbers):
+        garbled = [name for name, value in values.items() if isnan(logged_number(value))]
+        self.cut += bool(garbled)
+        if self.rows.add(step, values):
             yield from self.rows.take()
 
 
@@ -87,7 +87,7 @@ def _read(source: Source, keys: Keys) -> Iterator[Event]:
     torn = 0
     for _, line, whole in text_lines(source):
         if "|" not in line:
-            torn += not whole
+            torn += not whole and bool(line.strip())
             if whole:
                 yield from _said(state, line)
         elif len(parts := _TRAIN.split(line)) > 1:
