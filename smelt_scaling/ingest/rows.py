@@ -48,7 +48,8 @@ def endpoint_row(run: Run, pick: Pick, keys: Keys, *, trunks: bool) -> dict[str,
         "loss": pick.loss,
         "loss_se": said.value if said.step == pick.step else None,
         "step": pick.step,
-        "lr": pick.lr,
+        # A schedule ends at 0 up to rounding, on either side of it.
+        "lr": 0.0 if abs(pick.lr) <= 1e-6 * run.lr_peak else pick.lr,
         "phase": pick.phase,
     }
 

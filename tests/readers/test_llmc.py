@@ -49,6 +49,15 @@ def test_torn_and_foreign_lines_are_counted(logs):
     assert log.rows[-1][0] == 250
 
 
+def test_a_script_before_the_records_is_no_part_of_them(logs):
+    script = "import torch\nf.write('s:%d tel:%f')\n" + "=" * 100 + "\n"
+    assert logs.claimed(script) == []
+    assert logs.claimed(script + LOG) == ["llmc"]
+    log = logs.read(LLMC, script + LOG)
+    assert log.rows == logs.read(LLMC, LOG).rows
+    assert log.flaws == {}
+
+
 def test_a_file_of_one_torn_line_is_refused(logs):
     with pytest.raises(IngestError, match="one.log: no whole llm.c record: nothing was logged"):
         logs.read(LLMC, "s:0 tel:11.03")

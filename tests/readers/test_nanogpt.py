@@ -53,6 +53,8 @@ def test_only_what_is_stated_is_a_fact(logs):
 def test_a_resumed_run_in_one_file_is_announced(logs):
     log = logs.read(NANOGPT, LOG + "Resuming training from out\nstep 2000: train loss 3.99, val loss 4.01\n")
     assert log.resumed == [(5, None)]
+    resumed = LOG.replace("Initializing a new model from scratch", "Resuming training from out")
+    assert logs.read(NANOGPT, resumed).resumed == [(0, None)]
 
 
 def test_divergence_learning_rates_and_damage(logs):

@@ -1,8 +1,9 @@
 """llm.c logs: one ``s:STEP KIND:VALUE`` a line; ``tel`` is the held-out loss, ``trl`` the training loss.
 
 Format: ``main.log`` of llm.c's train_gpt2 (llmc/logger.h), which a resumed run appends to without a word: its steps
-go back. Later versions add ``norm`` and ``lr`` to training lines and ``eval`` (HellaSwag accuracy). The log states no
-totals: tokens per step come from the table of runs.
+go back. Later versions add ``norm`` and ``lr`` to training lines and ``eval`` (HellaSwag accuracy). Early logs of
+modded-nanogpt are the same, with their script before the first record. The log states no totals: tokens per step
+come from the table of runs.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from smelt_scaling.ingest.sources import Source, text_lines
 __all__ = ["LLMC"]
 
 _LINE = re.compile(rf"s:(\d{{1,15}})((?: [a-z]+:{NUMBER})+)$", re.ASCII)
+_FIRST = re.compile(rb"(^|\n)s:\d+ (tel|trl|eval):[-\d.in]")
 _KEYS = {"tel": "val loss", "trl": "train loss", "eval": "hellaswag/acc", "lr": "lr", "norm": "grad norm"}
 
 
 def _sniff(head: bytes, name: str) -> bool:
-    return re.match(rb"\s*s:\d+ (tel|trl|eval):\S+", head) is not None
+    return _FIRST.search(head) is not None
 
 
 def _read(source: Source, keys: Keys) -> Iterator[Event]:
@@ -34,7 +36,7 @@ def _read(source: Source, keys: Keys) -> Iterator[Event]:
             continue
         match = _LINE.match(line)
         if match is None or not whole:
-            torn, strange = torn + (not whole), strange + whole
+            torn, strange = torn + (not whole), strange + (whole and read > 0)
             continue
         read += 1
         cells = (cell.split(":", 1) for cell in match[2].split())

@@ -52,7 +52,7 @@ def _read(source: Source, keys: Keys) -> Iterator[Event]:
             if rows.add(step, chosen(values)):
                 yield from rows.take()
         elif line.startswith(_STARTS):
-            if read:
+            if read or line.startswith("Resuming"):
                 yield from rows.take()
                 yield Resumed(run=rows.run)
         elif facts := _facts(line):
