@@ -130,6 +130,25 @@ def test_a_plain_list_of_rows(logs):
     assert log.flaws == {"unread_lines": 2}
 
 
+def test_a_list_of_runs(logs):
+    crashed = {"name": "crashed", "config": {}, "summary": {}, "history": []}
+    content = text([RUN, {**RUN, "name": "large", "history": ROWS}, crashed])
+    assert logs.claimed(content) == ["wandb_api"]
+    log = logs.read(WANDB_API, content)
+    assert log.runs == {"small", "large", "crashed"}
+    assert log.flaws == {"unread_lines": 1}  # the one that logged nothing
+    assert log.column("val/loss") == [(1, 3.25), (2, math.inf)]
+
+
+def test_a_summary_that_cannot_be_placed_is_counted(logs):
+    rows = [{"_step": 2 * i, "train/global_step": 10 * i, "train/loss": 3.0} for i in range(3)]
+    log = logs.read(
+        WANDB_API, text({"history": rows, "config": {}, "summary": {"_step": 4, "eval/loss": 2.5}})
+    )
+    assert log.column("eval/loss") == []
+    assert log.flaws == {"unread_lines": 1}
+
+
 def test_the_step_is_the_one_of_the_trainer(logs):
     rows = [{"_step": 2 * i, "train/global_step": 10 * i, "train/loss": 3.0} for i in range(3)]
     assert [step for step, _ in logs.read(WANDB_API, text(rows)).rows] == [0, 10, 20]
@@ -174,7 +193,7 @@ def test_samples_are_told_by_their_number_and_uneven_steps(logs, count, uneven, 
             text({**RUN, "history": {"loss": {"_step": [1, 1], "loss": [1, 2]}}}),
             "_step must be numbers, each once",
         ),
-        (text({"history": [], "summary": {}}), "neither history nor summary has _step"),
+        (text({"id": "one", "history": [], "summary": {}}), "neither history nor summary of one has _step"),
     ],
 )
 def test_what_is_no_run_is_refused(logs, content, message):

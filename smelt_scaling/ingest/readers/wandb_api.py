@@ -1,10 +1,11 @@
 """Runs of Weights & Biases as its API gives them, saved as JSON: config, summary and history; or the history alone.
 
 Format: ``wandb.Api().run(path)`` with ``run.config``, ``run.summary``, and ``run.history()`` or ``scan_history()`` as a
-list of rows, as columns, or as one ``{"_step": [...], KEY: [...]}`` per key. Keys of nested dictionaries are joined by
-points, as the history does: ``val/`` -> ``dclm_loss`` of the summary is its ``val/.dclm_loss``. Text of Python, as in
-schedules, is not evaluated. Of the summary only that is a row of its own, at its step, which the history does not end
-with. ``run.history()`` returns about 500 random rows of longer runs: numbers of rows that betray this are a flaw.
+list of rows, as columns, or as one ``{"_step": [...], KEY: [...]}`` per key; one run, or a list of them. Keys of nested
+dictionaries are joined by points, as the history does: ``val/`` -> ``dclm_loss`` of the summary is its
+``val/.dclm_loss``. Text of Python, as in schedules, is not evaluated. Of the summary only that is a row of its own, at
+its step, which the history does not end with. ``run.history()`` returns about 500 random rows of longer runs: numbers
+of rows that betray this are a flaw.
 """
 
 from __future__ import annotations
@@ -39,7 +40,20 @@ def _sniff(head: bytes, name: str) -> bool:
 
 def _read(source: Source, keys: Keys) -> Iterator[Event]:
     document = json_document(source)
-    record: Row = document if isinstance(document, dict) else {"history": document}
+    if isinstance(document, dict):
+        yield from _run(source, document, keys)
+    elif isinstance(document, list) and document and all(map(_is_run, document)):
+        for record in document:
+            yield from _run(source, record, keys, alone=False)
+    else:
+        yield from _run(source, {"history": document}, keys)
+
+
+def _is_run(item: Any) -> bool:
+    return isinstance(item, dict) and isinstance(item.get("summary"), dict)
+
+
+def _run(source: Source, record: Row, keys: Keys, alone: bool = True) -> Iterator[Event]:
     run = text_of(record.get("name")) or text_of(record.get("id")) or source.name
     config, summary = _values(record.get("config")), _values(record.get("summary"))
     history, exports, lacking = _history(source, record.get("history"))
@@ -61,14 +75,15 @@ def _read(source: Source, keys: Keys) -> Iterator[Event]:
         ends |= {key: number for key, value in values.items() if (number := logged_number(value)) == number}
         if rows.add(step, values, finite(row.get("_timestamp"))):
             yield from rows.take()
+    said = {key: logged_number(value) for key, value in chosen(summary).items()}
+    rest = {key: number for key, number in said.items() if number == number and number != ends.get(key)}
     last = finite(summary.get(counter))
-    if last is not None:
-        said = {key: logged_number(value) for key, value in chosen(summary).items()}
-        rest = {key: number for key, number in said.items() if number == number and number != ends.get(key)}
-        if rest or not read:
-            rows.add(last, rest)
-    elif not read:
-        raise no_rows(source, f"neither history nor summary has {counter}")
+    if last is not None and (rest or not read):
+        rows.add(last, rest)
+    elif not read and alone:
+        raise no_rows(source, f"neither history nor summary of {run} has {counter}")
+    else:
+        lacking += last is None and (bool(rest) or not read)
     yield from rows.take()
     if samples := [len(export) for export in exports if _sampled(export)]:
         yield Flaw(
@@ -80,7 +95,7 @@ def _read(source: Source, keys: Keys) -> Iterator[Event]:
     if lacking:
         yield Flaw(
             code="unread_lines",
-            message=f"{lacking} rows of the history have no {counter}",
+            message=f"{lacking} rows of history or summary have no {counter}",
             count=lacking,
             run=run,
         )
