@@ -57,3 +57,56 @@ def test_a_checkpoint_whose_tokens_are_the_plan(real_data):
 def test_runs_that_give_no_endpoint_say_why(real_data, folder, key, reason):
     with pytest.raises(IngestError, match=reason):
         read_logs([real_data / "formats" / folder], mapping={"loss": key}, flops="6N")
+
+
+def test_checkpoints_of_a_run_are_pieces_of_it(tmp_path):
+    """Every checkpoint-N/trainer_state.json repeats the history up to it."""
+    history = [
+        {
+            "step": step,
+            "eval_loss": 5 - step / 512,
+            "learning_rate": 1 - step / 1024,
+            "num_input_tokens_seen": step * 8000,
+        }
+        for step in range(128, 1025, 128)
+    ]
+    for name, last in (("checkpoint-512", 512), ("checkpoint-1024", 1024), (".", 1024)):
+        folder = tmp_path / "logs" / "small" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        seen = [entry for entry in history if entry["step"] <= last]
+        (folder / "trainer_state.json").write_text(json.dumps({"log_history": seen, "max_steps": 1024}))
+    runs = tmp_path / "runs.csv"
+    runs.write_text("run,arch,F\nsmall,gpt,1e9\n")
+    [row] = read_logs([tmp_path / "logs"], runs=runs).endpoints.to_frame().itertuples()
+    assert (row.run, row.D, row.loss) == ("small", 8192000, 3.0)  # 1024 * 8000 tokens, 5 - 1024 / 512
+
+
+def test_a_job_that_was_restarted_in_one_file(tmp_path):
+    """The second start goes back from iteration 1500 to 1000 and comes to 3000, with other losses."""
+    start = (
+        "------------------------ arguments ------------------------\n"
+        "  global_batch_size ............................... 4\n"
+        "  seq_length ...................................... 2048\n"
+        "-------------------- end of arguments ---------------------\n"
+    )
+
+    def iterations(first, last, offset):
+        return "".join(
+            f" iteration {step:8d}/    3000 | consumed samples: {4 * step:12d} | "
+            f"learning rate: {1e-3 - step / 3e6:.6E} | global batch size:     4 | lm loss: 5.0E+00 | number of skipped iterations:   0 |\n"
+            f" validation loss at iteration {step} | lm loss value: {offset - step / 1000:.6E} | lm loss PPL: 1.0 |\n"
+            for step in range(first, last + 1, 100)
+        )
+
+    job = start + iterations(100, 1500, 5.5)
+    again = start + " loading checkpoint from a at iteration 1000\n" + iterations(1100, 3000, 5.25)
+    (tmp_path / "job.out").write_text(job + again)
+    runs = tmp_path / "runs.csv"
+    runs.write_text("run,arch,F\njob,gpt,1e9\n")
+    found = read_logs([tmp_path / "job.out"], runs=runs)
+    [row] = found.endpoints.to_frame().itertuples()
+    assert (row.D, row.loss) == (3000 * 4 * 2048, 2.25)
+    assert found.counts["segments"] == 2
+    assert "overlap_disagreement" in {
+        note.code for note in found.notes
+    }  # by 0.25 from iteration 1100 to 1500
