@@ -104,7 +104,7 @@ def _read(source: Source, keys: Keys) -> Iterator[Event]:
     )
 
 
-def _cells(state: _State, text: str) -> dict[str, str]:
+def _split_cells(state: _State, text: str) -> dict[str, str]:
     """Split ``name: value | name: value |``; what follows the last bar is no whole cell."""
     *cells, rest = text.split("|")
     state.cut += bool(rest.strip())
@@ -116,7 +116,7 @@ def _train(state: _State, at: str, of: str, text: str) -> Iterator[Event]:
     if of != state.planned:
         state.planned = of
         yield from state.state(planned_steps=float(of))
-    cells = _cells(state, text)
+    cells = _split_cells(state, text)
     values = state.chosen(cells)
     losses = values.keys() & state.losses.keys() or {name for name in values if is_loss(name)}
     state.losses |= dict.fromkeys(losses, "nan")
@@ -146,7 +146,7 @@ def _evaluation(state: _State, match: re.Match[str]) -> Iterator[Event]:
     where = _set(match[1], match[3])
     cells = {
         f"{where}/{name.removesuffix(' value')}": value
-        for name, value in _cells(state, match[4]).items()
+        for name, value in _split_cells(state, match[4]).items()
         if "ppl" not in name.casefold()
     }
     at, consumed = state.consumed
@@ -168,7 +168,7 @@ def _said(state: _State, line: str) -> Iterator[Event]:
         if (match := _ARGUMENT.match(line)) and match[1] in _ARGUMENTS:
             state.arguments[match[1]] = match[2]
     elif "- end of arguments -" in line:
-        yield from state.state(**_stated(state.arguments))
+        yield from state.state(**_argument_facts(state.arguments))
     elif "- arguments -" in line:
         state.arguments, state.restarted = {}, state.read > 0
     elif "iteration" in line:
@@ -189,7 +189,7 @@ def _said(state: _State, line: str) -> Iterator[Event]:
         yield from state.state(created=started.timestamp())
 
 
-def _stated(arguments: dict[str, str]) -> dict[str, float | str]:
+def _argument_facts(arguments: dict[str, str]) -> dict[str, float | str]:
     """Return what the arguments say; of a batch that grows they say no single size."""
     length, batch = finite(arguments.get("seq_length")), finite(arguments.get("global_batch_size"))
     steps = finite(arguments.get("train_iters"))

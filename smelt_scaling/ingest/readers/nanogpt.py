@@ -43,7 +43,7 @@ def _read(source: Source, keys: Keys) -> Iterator[Event]:
     read = torn = strange = 0
     for _, line, whole in text_lines(source):
         if line.startswith(("iter ", "step ")):
-            cells = _cells(line)
+            cells = _record(line)
             if cells is None or not whole:
                 torn, strange = torn + (not whole), strange + whole
                 continue
@@ -64,7 +64,7 @@ def _read(source: Source, keys: Keys) -> Iterator[Event]:
     yield from line_flaws(rows.run, torn, strange, "no records of a step or iteration")
 
 
-def _cells(line: str) -> tuple[float, dict[str, str]] | None:
+def _record(line: str) -> tuple[float, dict[str, str]] | None:
     """Return step and values of a step or iter line."""
     if match := _ITER.match(line):
         return float(match[1]), {"loss": match[2], "lr": match[3]} if match[3] else {"loss": match[2]}
