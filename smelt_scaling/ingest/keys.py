@@ -75,7 +75,7 @@ _LOSS = re.compile(
     re.IGNORECASE,
 )
 _NOT_A_LOSS = re.compile(
-    r"(loss[ _]scale|aux|z[_-]?loss|balance|router|load|lower_95|upper_95|stderr|loss[_.](min|max|best|std|se|scale)"
+    r"(loss[ _]scale|aux|z[_-]?loss|balance|router|load|lower_95|upper_95|stderr|loss[_.](min|max|best|std|se|scale|weights?)"
     r"|(^|[/_\-. ])best($|[/_\-. ]))",
     re.IGNORECASE,
 )
@@ -97,6 +97,8 @@ def is_loss(key: str) -> bool:
     [True, True, True, True]
     >>> [is_loss(k) for k in ("loss scale", "z_loss", "acc", "loss_std", "val_loss.min", "best_val_loss", "ppl_stderr")]
     [False, False, False, False, False, False, False]
+    >>> [is_loss(k) for k in ("non_padding_fraction/loss_weights",)]
+    [False]
     """
     return bool(_LOSS.search(key)) and not _NOT_A_LOSS.search(key)
 

@@ -9,6 +9,7 @@ import io
 import lzma
 import os
 import re
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from glob import glob, has_magic
@@ -18,12 +19,17 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from smelt_scaling.errors import IngestError
+from smelt_scaling.ingest._groups import together
 from smelt_scaling.ingest._remote import is_remote, remote_files
 
-__all__ = ["HEAD", "Source", "find_sources", "sha256", "text_lines"]
+__all__ = ["HEAD", "WANDB", "Source", "chunks", "find_sources", "sha256", "text_lines"]
 
 #: Bytes that a reader may look at to recognise its format.
 HEAD = 262144
+#: How addresses of runs on a W&B server begin; the address itself is all that such a source holds.
+WANDB = "wandb://"
+#: What reading packed data raises when they are damaged or end early.
+_BROKEN = (EOFError, OSError, lzma.LZMAError, zlib.error, ValueError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +51,8 @@ class Source:
         Where it lies, if it is a local file.
     progress : callable, optional
         Called with the number of stored bytes read since the last call.
+    beside : tuple of Source
+        Further files that make one log with this one and are read through it (see `parts`).
     """
 
     path: str
@@ -53,6 +61,17 @@ class Source:
     opener: Callable[[], IO[bytes]] = field(repr=False)
     local: Path | None = None
     progress: Callable[[int], None] | None = field(default=None, repr=False)
+    beside: tuple[Source, ...] = field(default=(), repr=False)
+
+    @property
+    def folder(self) -> str:
+        """The folder's part of the path, with slashes."""
+        return self.path.replace("\\", "/").rpartition("/")[0]
+
+    def parts(self) -> list[Source]:
+        """Return this file and those beside it, sorted by path."""
+        others = (replace(part, progress=self.progress) for part in self.beside)
+        return sorted([replace(self, beside=()), *others], key=lambda part: part.path)
 
     def open(self) -> IO[bytes]:
         """Open the file, unpacked (gzip, bzip2, xz, zstd by content).
@@ -81,7 +100,7 @@ class Source:
         with self.open() as stream:
             try:
                 return stream.read(HEAD)
-            except (OSError, EOFError, lzma.LZMAError) as error:
+            except _BROKEN as error:
                 raise IngestError(
                     f"{self.path}: broken packed data ({error}); copy the file again"
                 ) from error
@@ -141,12 +160,12 @@ class _Layer(io.RawIOBase):
 
 
 def find_sources(paths: Sequence[str | Path]) -> list[Source]:
-    """List the files of paths, globs, folders (searched through) and URLs, sorted by path.
+    """List the files of paths, globs, folders (searched through) and URLs; sorted, those of one log as one source.
 
     Parameters
     ----------
     paths : sequence of str or pathlib.Path
-        Local, or ``s3://``, ``gs://``, ``https://`` (see the extra ``[s3]``).
+        Local, or ``s3://``, ``gs://``, ``https://`` (see the extra ``[s3]``), or ``wandb://`` addresses.
 
     Raises
     ------
@@ -155,9 +174,17 @@ def find_sources(paths: Sequence[str | Path]) -> list[Source]:
     """
     found: dict[str, Source] = {}
     for path in map(str, paths):
-        for source in _from_url(path) if is_remote(path) else _local(path):
+        for source in _at(path):
             found.setdefault(source.path, source)
-    return _told_apart([found[path] for path in sorted(found)])
+    return together(_told_apart([found[path] for path in sorted(found)]))
+
+
+def _at(path: str) -> Iterator[Source]:
+    if path.startswith(WANDB):
+        name, held = path.removeprefix(WANDB).strip("/"), path.encode()
+        yield Source(path=path, name=name, size=len(held), opener=lambda: io.BytesIO(held))
+    else:
+        yield from _from_url(path) if is_remote(path) else _local(path)
 
 
 def _local(path: str) -> Iterator[Source]:
@@ -231,6 +258,22 @@ def sha256(path: str) -> str | None:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def chunks(source: Source, size: int = 1 << 20) -> Iterator[bytes]:
+    """Yield the bytes of a file, unpacked, in pieces of one size; the last may be shorter.
+
+    Raises
+    ------
+    IngestError
+        If packed data are damaged or end early.
+    """
+    with source.open() as stream:
+        try:
+            while chunk := stream.read(size):
+                yield chunk
+        except _BROKEN as error:
+            raise IngestError(f"{source.path}: broken packed data ({error}); copy the file again") from error
+
+
 def text_lines(source: Source) -> Iterator[tuple[int, str, bool]]:
     r"""Yield (line number from 1, text without its end, whole); the last line of a file without an end is not whole.
 
@@ -240,5 +283,5 @@ def text_lines(source: Source) -> Iterator[tuple[int, str, bool]]:
         try:
             for number, line in enumerate(stream, 1):
                 yield number, line.decode("utf-8", "replace").rstrip("\r\n"), line.endswith(b"\n")
-        except (EOFError, OSError, lzma.LZMAError, ValueError) as error:
+        except _BROKEN as error:
             raise IngestError(f"{source.path}: broken packed data ({error}); copy the file again") from error

@@ -80,6 +80,16 @@ LOGS = {
         "Records of a log whose length or checksum is wrong were not read.",
         "Copy the file again. If it is damaged at its source, check that the last evaluation is still the planned one.",
     ),
+    "deleted_run": NoteCode(
+        "warning",
+        "A run is marked as deleted where it is stored and was not read.",
+        "Right if it was deleted for a reason; otherwise restore it there (for MLflow: mlflow runs restore).",
+    ),
+    "empty_run": NoteCode(
+        "warning",
+        "A run on a server has no row with a key that is read.",
+        "Harmless for a run that never started. Otherwise name its loss with --map loss=KEY.",
+    ),
     "unread_files": NoteCode(
         "warning",
         "Files are no log of a known format and were not read.",
