@@ -103,3 +103,9 @@ def test_streamed_logs_have_every_row_and_end_right(run: Any, tmp_path: Path) ->
     assert len(ends) == 10 * 6
     # trunk of 1500 rows, then five branches of 100 off its sixths
     assert [ends["run 0", branch] for branch in module.BRANCHES] == [1499, 349, 599, 849, 1099, 1349]
+
+
+def test_event_files_of_the_benchmark_are_read_in_full(run: Any) -> None:
+    """The benchmark itself refuses to time a reading that lost a scalar."""
+    module = run.benchmark("event_files")
+    assert "scalars per s" in module.page(module.measure(scalars=3000, repeats=1))
