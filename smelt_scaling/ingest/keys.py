@@ -75,7 +75,8 @@ _LOSS = re.compile(
     re.IGNORECASE,
 )
 _NOT_A_LOSS = re.compile(
-    r"(loss[ _]scale|aux|z[_-]?loss|balance|router|load|lower_95|upper_95|stderr|loss[_.](min|max|best|std|se|scale|weights?)"
+    r"(loss[ _]scale|aux|z[_-]?loss|balance|router|load|lower_95|upper_95|stderr"
+    r"|loss[_.](min|max|best|std|se|scale|weights?)"
     r"|(^|[/_\-. ])best($|[/_\-. ]))",
     re.IGNORECASE,
 )
