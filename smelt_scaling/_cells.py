@@ -37,6 +37,8 @@ class RawTable:
     unreadable: set[str] = field(default_factory=set)
     questioned: set[str] = field(default_factory=set)
     read: set[str] = field(default_factory=set)
+    sources: dict[str, str] = field(default_factory=dict)
+    parsed: dict[str, int] = field(default_factory=dict)
 
 
 def to_text(series: pd.Series[Any], missing: NDArray[np.bool_]) -> tuple[Text, int]:
@@ -145,6 +147,7 @@ def _cell_by_cell(
         )
         table.unreadable.add(name)
     if repaired:
+        table.parsed[name] = repaired
         table.notes.append(
             Note(
                 code="parsed_numbers",

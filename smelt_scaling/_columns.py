@@ -103,6 +103,7 @@ def read_columns(
         if name != "loss" and _is_empty(series, missing):
             empty.append(found)
             continue
+        table.sources[name] = found
         table.names[name] = name if found == name else f"{name} ({found!r} in the file)"
         if COLUMNS[name].kind == "text":
             table.columns[name], count = to_text(series, missing)

@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 from smelt_scaling._schema import Floats, first_rows
 from smelt_scaling.errors import DataError, Note, info, warning
 
-__all__ = ["apply_forward", "check_conventions", "convention_notes"]
+__all__ = [
+    "DENSE_RANGE",
+    "NAMED",
+    "PRODUCT_TOLERANCE",
+    "apply_forward",
+    "check_conventions",
+    "convention_notes",
+    "positive_ratio",
+    "ratio_groups",
+]
 
 #: Training FLOPs per parameter and token of a dense matrix product: two forward, four backward.
 FLOPS_PER_PARAM = 6.0
@@ -53,26 +62,30 @@ def check_conventions(
     """
     problems: list[str] = []
     if {"C", "F", "D"} <= set(columns):
-        ratio = _ratio(columns["C"], columns["F"] * columns["D"])
-        groups = _groups(ratio, PRODUCT_TOLERANCE)
+        ratio = positive_ratio(columns["C"], columns["F"] * columns["D"])
+        groups = ratio_groups(ratio, PRODUCT_TOLERANCE)
         if set(groups) - {"1"}:
             where = ", ".join(names.get(name, name) for name in ("C", "F", "D"))
             problems.append(f"{source}: columns {where}: C/(F*D) is {_told(groups)}; {_meaning(groups)}")
     return problems + _per_parameter(columns, names, source) + _share_for_sparsity(columns, names, source)
 
 
-def _ratio(above: Floats, below: Floats) -> Floats:
+def positive_ratio(above: Floats, below: Floats) -> Floats:
     with np.errstate(all="ignore"):
         ratio = above / below
     return np.where(np.isfinite(ratio) & (ratio > 0), ratio, np.nan)
 
 
-def _groups(ratio: Floats, tolerance: float) -> dict[str, NDArray[np.bool_]]:
-    """Group rows by the convention of their ratio, the largest group first."""
+def ratio_groups(
+    ratio: Floats, tolerance: float, usual: tuple[float, float] | None = None
+) -> dict[str, NDArray[np.bool_]]:
+    """Group rows by the convention of their ratio, the largest group first; ``usual`` counts as 1."""
     groups: dict[str, NDArray[np.bool_]] = {}
     left = ~np.isnan(ratio)
     for label, value in NAMED.items():
         near = left & (np.abs(ratio / value - 1) <= tolerance)
+        if usual and value == 1.0:
+            near = left & (ratio >= usual[0]) & (ratio <= usual[1])
         if near.any():
             groups[label] = near
             left = left & ~near
@@ -113,7 +126,7 @@ def _flops_of(columns: Mapping[str, NDArray[Any]]) -> tuple[Floats, str] | None:
     if "F" in columns:
         return columns["F"], "F"
     if {"C", "D"} <= set(columns):
-        return _ratio(columns["C"], columns["D"]), "C/D"
+        return positive_ratio(columns["C"], columns["D"]), "C/D"
     return None
 
 
@@ -122,8 +135,8 @@ def _per_parameter(columns: Mapping[str, NDArray[Any]], names: Mapping[str, str]
     size, flops = _size(columns), _flops_of(columns)
     if size is None or flops is None:
         return []
-    ratio = _ratio(flops[0], FLOPS_PER_PARAM * columns[size])
-    groups = _groups(ratio, EXACT)
+    ratio = positive_ratio(flops[0], FLOPS_PER_PARAM * columns[size])
+    groups = ratio_groups(ratio, EXACT)
     if set(groups) <= {"1"} or not set(groups) <= set(NAMED):
         return []
     if len(np.unique(columns[size][~np.isnan(ratio)])) < 2:
@@ -149,7 +162,7 @@ def _share_for_sparsity(
     """Refuse S that is N_act/N where it should be one minus that."""
     if not {"S", "N", "N_act"} <= set(columns):
         return []
-    share = _ratio(columns["N_act"], columns["N"])
+    share = positive_ratio(columns["N_act"], columns["N"])
     # embeddings and routers are counted in one of them only, so shares agree roughly; near one half nothing is told
     told = ~np.isnan(share) & (columns["S"] > 0) & (np.abs(2 * share - 1) > 0.2)
     off_share, off_sparsity = np.abs(columns["S"] - share), np.abs(columns["S"] - (1 - share))
@@ -178,8 +191,8 @@ def apply_forward(columns: dict[str, NDArray[Any]], source: str) -> list[Note]:
             f"{source}: no column F or C, which --flops forward multiplies by 3; name it with --map F=COLUMN"
         )
     if {"C", "F", "D"} <= set(columns):
-        ratio = _ratio(columns["C"], columns["F"] * columns["D"])
-        if "1" not in _groups(ratio, PRODUCT_TOLERANCE):
+        ratio = positive_ratio(columns["C"], columns["F"] * columns["D"])
+        if "1" not in ratio_groups(ratio, PRODUCT_TOLERANCE):
             changed = ["F"]
     for name in changed:
         columns[name] = TRAINING_PER_FORWARD * columns[name]

@@ -12,12 +12,17 @@ from smelt_scaling._schema import Floats, first_rows
 from smelt_scaling._text import Text
 from smelt_scaling.errors import DataError, Note
 
-__all__ = ["TIER_GAP", "complete", "remarks", "sparsity_tiers"]
+__all__ = ["TIER_GAP", "complete", "parameters_of", "remarks", "sparsity_tiers"]
 
 #: Training FLOPs per parameter and token of a dense matrix product: two forward, four backward.
 FLOPS_PER_PARAM = 6.0
 #: Sparsities are of one tier when ln(1 - S) differs by no more; published designs have gaps of .37 and up.
 TIER_GAP = 0.25
+
+
+def parameters_of(columns: Mapping[str, Any]) -> str:
+    """Return the column of parameters that a token passes through."""
+    return "N_act" if "N_act" in columns else "N"
 
 
 def complete(columns: dict[str, Any], source: str, flops: str | None) -> list[Note]:
@@ -46,7 +51,7 @@ def complete(columns: dict[str, Any], source: str, flops: str | None) -> list[No
             )
         )
     if flops == "6N":
-        parameters = "N_act" if "N_act" in columns else "N"
+        parameters = parameters_of(columns)
         if parameters not in columns:
             raise DataError(
                 f"{source}: no column N or N_act, which --flops 6N needs; name it with --map N=COLUMN"

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from smelt_scaling._canonical import Canonical, canonical_groups, in_order
 from smelt_scaling._columns import RawTable, check_options, read_columns
 from smelt_scaling._conventions import apply_forward, check_conventions, convention_notes
-from smelt_scaling._derive import complete, remarks
+from smelt_scaling._derive import complete, parameters_of, remarks
+from smelt_scaling._origin import Intake, origins
 from smelt_scaling._plausible import check_plausible, plausible_notes
 from smelt_scaling._repeats import merge_duplicates, settle_repeats, uneven_steps
 from smelt_scaling._rows import not_annealed, without_endpoint
@@ -37,7 +38,7 @@ def read_frame(
     mapping: Mapping[str, str],
     units: Mapping[str, str],
     flops: str | None,
-) -> tuple[Canonical, list[Note]]:
+) -> tuple[Canonical, list[Note], Intake]:
     """Name, parse, convert, check, screen and complete the columns of a table; see `Endpoints.from_frame`.
 
     The rows come in canonical order, the notes count them as they are in the file.
@@ -52,17 +53,21 @@ def read_frame(
         raise DataError(f"{source}: no rows: an endpoint table needs at least one; check the file")
     table = read_columns(frame, source, mapping, units)
     columns, notes = table.columns, table.notes
-    out = np.zeros(len(frame), dtype=bool)
+    out, excluded = np.zeros(len(frame), dtype=bool), list[Note]()
     if "loss" in columns and "loss" not in table.unreadable:
         out, excluded = without_endpoint(columns, source)
         notes += excluded
+    as_read = dict(table.columns)
     problems = _problems(table, source, units, flops, out, notes)
     if not problems and out.all():
         problems = [_nothing_left(source, out, notes)]
     if problems:
         raise DataError("\n".join(problems))
+    rules = {name: "3 x the column" for name in as_read if table.columns[name] is not as_read[name]}
     columns, rows = _keep(columns, ~out), np.flatnonzero(~out) + 1
     notes += complete(columns, source, flops)
+    if flops == "6N":
+        rules["F"] = f"6 {parameters_of(columns)}"
     early, found = not_annealed(columns, source)
     columns, rows, notes = _keep(columns, ~early), rows[~early], [*notes, *found]
     groups = canonical_groups(columns)
@@ -72,7 +77,14 @@ def read_frame(
     notes += settle_repeats(columns, source, rows, groups)
     notes += [*remarks(columns, source), *convention_notes(columns, source), *uneven_steps(columns, source)]
     notes += plausible_notes(columns, source, units)
-    return in_order(columns, groups.order), notes
+    intake = Intake(
+        rows=len(frame),
+        left_out={note.code: note.count for note in excluded}
+        | {"not_annealed": int(early.sum()), "duplicate_rows": int(repeated.sum())},
+        columns=origins(columns, table, units, rules),
+        unread=tuple(name for name in map(str.strip, map(str, frame.columns)) if name not in table.read),
+    )
+    return in_order(columns, groups.order), notes, intake
 
 
 def _problems(

@@ -138,9 +138,15 @@ def _refuse_conflict(
     one, other = int(first[worst]), int(second[worst])
     unit = "run" if "run" in columns and columns["run"][one] == columns["run"][other] else "trunk"
     count = int((spread > SAME_LOSS).sum())
+    losses = f"losses {columns['loss'][one]:.6g} and {columns['loss'][other]:.6g}"
+    if not {"D", "C"} & set(columns):  # what looks like a contradiction is a column of another name
+        raise DataError(
+            f"{source}: no column D or C, rows {rows[one]} and {rows[other]}: {unit} {columns[unit][one]} has {losses} "
+            f"({count} such) and nothing says after how many tokens: name them with --map D=COLUMN"
+        )
     raise DataError(
-        f"{source}: column loss, rows {rows[one]} and {rows[other]}: {unit} {columns[unit][one]} has losses "
-        f"{columns['loss'][one]:.6g} and {columns['loss'][other]:.6g} at one horizon ({count} such): it has one loss "
+        f"{source}: column loss, rows {rows[one]} and {rows[other]}: {unit} {columns[unit][one]} has {losses} "
+        f"at one horizon ({count} such): it has one loss "
         "there; after a resume keep the later row, add phase or lr if one is not annealed, or select one endpoint per "
         "run and horizon first (smelt-scaling endpoints)"
     )

@@ -27,6 +27,7 @@ from smelt_scaling._derive import TIER_GAP, sparsity_tiers
 from smelt_scaling._describe import describe, describe_html
 from smelt_scaling._groups import group_rows
 from smelt_scaling._intake import read_frame
+from smelt_scaling._origin import Intake
 from smelt_scaling._schema import COLUMNS, LOWEST_SPARSITY, NATS, UNITS, Column, check_values, counted
 from smelt_scaling._text import Text
 from smelt_scaling._together import measured_on, problems_together
@@ -56,6 +57,8 @@ class Endpoints:
     tiers : (n,) array of int, optional
         Sparsity tier of each row, counted from 0 for the least sparse. Computed over all rows when left out;
         subsets keep the tiers of the table they come from, so that labels agree across architectures.
+    intake : Intake, optional
+        What was read to make the table; subsets keep it.
 
     Raises
     ------
@@ -74,6 +77,7 @@ class Endpoints:
     source: str = "<memory>"
     notes: tuple[Note, ...] = ()
     tiers: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    intake: Intake | None = None
     _stored: Mapping[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -94,8 +98,6 @@ class Endpoints:
         object.__setattr__(self, "_stored", canonical.stored)
         object.__setattr__(self, "tiers", frozen(tiers))
         object.__setattr__(self, "notes", tuple(self.notes))
-
-    # ------------------------------------------------------------------ in and out
 
     @classmethod
     def from_frame(
@@ -145,16 +147,14 @@ class Endpoints:
         >>> runs["S"].tolist(), runs["D"].tolist(), round(float(runs["loss"][0]), 4)
         ([0.946], [20500000000.0], 2.4849)
         """
-        columns, notes = read_frame(frame, source, dict(mapping or {}), dict(units or {}), flops)
-        return cls(columns=columns, source=source, notes=merge_notes(notes))
+        columns, notes, intake = read_frame(frame, source, dict(mapping or {}), dict(units or {}), flops)
+        return cls(columns=columns, source=source, notes=merge_notes(notes), intake=intake)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the stored columns as a data frame in canonical order; `from_frame` reads it back."""
         import pandas as pd
 
         return pd.DataFrame({name: values.copy() for name, values in self.columns.items()})
-
-    # ------------------------------------------------------------------ columns
 
     def __len__(self) -> int:
         return len(self.tiers)
@@ -182,9 +182,10 @@ class Endpoints:
         wanted = f"{self.source}: no column {' or '.join(lacking)} (there are {', '.join(self.columns)})"
         if "F" in lacking and "N" in self:
             return f"{wanted}: fit in parameters with --law chinchilla, or take F = 6 N with --flops 6N"
-        return (
-            f"{wanted}: name it with --map {lacking[0] if lacking else 'F'}=COLUMN, or use a law without it"
-        )
+        unread = self.intake.unread if self.intake else ()
+        among = f" (not read: {', '.join(unread[:6])}{', ...' * (len(unread) > 6)})" if unread else ""
+        name = lacking[0] if lacking else "F"
+        return f"{wanted}: name it with --map {name}=COLUMN{among}, or use a law without it"
 
     @property
     def arch(self) -> NDArray[np.str_]:
@@ -257,8 +258,6 @@ class Endpoints:
         if problems := self.one_law_problems():
             raise DataError("\n".join(problems))
 
-    # ------------------------------------------------------------------ subsets
-
     def select(self, mask: ArrayLike) -> Endpoints:
         """Return the rows of a boolean mask (or of indices); source, notes and sparsity tiers are kept.
 
@@ -318,8 +317,6 @@ class Endpoints:
             f"{S[out].max():.4g} left out (--exclude-tier {sparsity:g})",
         )
         return replace(self.select(~out), notes=merge_notes(self.notes, [note]))
-
-    # ------------------------------------------------------------------ experimental units
 
     def cells(self, unit: str | None = None) -> tuple[NDArray[np.str_], str]:
         """Label each row with its experimental unit, the thing that a bootstrap resamples.

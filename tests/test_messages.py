@@ -21,6 +21,7 @@ from smelt_scaling import (
     Endpoints,
     allocate,
     ce_gain,
+    design_report,
     example_endpoints,
     fit,
     load_paper,
@@ -198,6 +199,7 @@ SITUATIONS: dict[str, dict[str, Callable[[], Any]]] = {
         "a perplexity below 1": table(loss=[33.0, 0.9, 25.0], units={"loss": "ppl"}),
         "losses in two units": table(loss_unit=["bits/byte"] * 3, units={"loss": "ppl"}),
         "forward-only FLOPs": table(C=[2e18, 14e18 / 3, 32e18 / 3]),
+        "tokens under another name": table(D=None, tokens=[1e10, 2e10, 4e10], run="r", F=6e8),
         "weights of 0": table(weight=[0.0, 0.0, 0.0]),
     },
     "selections": {
@@ -217,7 +219,9 @@ SITUATIONS: dict[str, dict[str, Callable[[], Any]]] = {
         "not endpoints": lambda: fit("runs.parquet"),  # type: ignore[arg-type]
         "too few": lambda: fit(RUNS.select(np.arange(2)), bootstrap=0),
         "only N": lambda: fit(table(F=None, N=[1e8, 2e8, 3e8])(), bootstrap=0),
+        "only N, checked": lambda: design_report(table(F=None, N=[1e8, 2e8, 3e8])()),
         "no D": lambda: fit(ladder(), "additive", bootstrap=0),
+        "no D, checked": lambda: design_report(table(D=None, tokens=[1e10, 2e10, 4e10])()),
         "negative bootstrap": lambda: fit(RUNS, bootstrap=-5),
         "no delta": lambda: fit(RUNS, bootstrap=0, delta=0),
         "no starts": lambda: fit(RUNS, bootstrap=0, starts=0),

@@ -1,9 +1,13 @@
-"""What a table of endpoints can support, before any fit: counts, levels, windows and identifiability."""
+"""What a table of endpoints can support, before any fit: everything about it in one report."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from smelt_scaling.analyses.frames import Carried
 from smelt_scaling.endpoints import Endpoints, default_sparsities
 from smelt_scaling.errors import DataError, Note, info, merge_notes, warning
 from smelt_scaling.laws import AdditiveLaw, get_law
@@ -11,7 +15,10 @@ from smelt_scaling.laws import AdditiveLaw, get_law
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["design_report"]
+__all__ = ["PARTS", "design_report"]
+
+#: Tables of the report beside its rows, as lists of plain rows in ``attrs``.
+PARTS = ("intake", "columns", "flops", "tiers", "map")
 
 
 def design_report(
@@ -21,7 +28,7 @@ def design_report(
     resample: str | None = None,
     flops_per_param: float = 6.0,
 ) -> pd.DataFrame:
-    """Describe a design without fitting it.
+    """Describe a table and its design without fitting it.
 
     Parameters
     ----------
@@ -37,14 +44,21 @@ def design_report(
     Returns
     -------
     DataFrame
-        One row per architecture: ``arch, endpoints, cells, scales, horizons, parameters, unidentified``, the number of
-        ``levels_...`` of every exponent's feature, and the window (``F_lo, F_hi``, ...). ``.attrs`` holds ``notes`` and
-        ``settings``.
+        One row per architecture: ``arch, endpoints, cells, scales, tiers, horizons, parameters, unidentified``, the
+        number of ``levels_...`` of every exponent's feature, the window (``F_lo, F_hi``, ...), and how well the design
+        separates the parameters: ``condition, verdict`` with all of the law's, ``condition_fitted, verdict_fitted``
+        without those a fit leaves out, and ``remedies``. Condition numbers are of the Jacobian of the log loss,
+        features centred and columns at unit norm, at the best start of variable projection; infinite if a column
+        vanishes.
+
+        ``.attrs`` holds ``notes``, ``settings``, what to do ``next``, and further tables as lists of rows: ``intake``
+        (rows in and out, ``read`` is the sum of the rest), ``columns`` (what each was in the file), ``flops`` (ratios
+        of C, F, D and N), ``tiers`` and ``map`` (cells by horizons).
 
     Raises
     ------
     DataError
-        If a column of the law is missing.
+        If a column of the law is missing, or no law can describe all rows of an architecture.
 
     Examples
     --------
@@ -52,67 +66,118 @@ def design_report(
     >>> report = design_report(example_endpoints())
     >>> report[["arch", "endpoints", "cells", "levels_a", "levels_b", "levels_c"]].values.tolist()
     [['baseline', 72, 12, 4, 3, 6], ['smelt', 72, 12, 4, 3, 6]]
+    >>> report["verdict"].tolist(), report.attrs["next"]["fit"]
+    (['fine', 'fine'], True)
+    >>> [row["endpoints"] for row in report.attrs["map"]] == 2 * 12 * 6 * [1]
+    True
     """
-    import numpy as np
     import pandas as pd
 
-    from smelt_scaling.engine.design import exponent_levels, identify
-    from smelt_scaling.fitting.estimate import frontier_columns
+    from smelt_scaling._text import Text
+    from smelt_scaling.analyses.design_map import arch_codes, cell_map, tier_rows
+    from smelt_scaling.analyses.flops_check import flops_rows
+    from smelt_scaling.analyses.intake_tables import column_rows, intake_rows
+    from smelt_scaling.study.run import weighted_rows
 
     law = get_law(law)
     missing = [name for name in law.columns if name not in endpoints and name != "S"]
     if missing:
         raise DataError(endpoints.explain_missing(*missing))
     endpoints.require_one_law()  # what a fit would refuse, said before one is tried
-    labels, unit = endpoints.cells(resample)
-    rows: list[dict[str, Any]] = []
-    notes: list[Note] = []
-    for arch, own in endpoints.by_arch().items():
-        columns = {name: own.S if name == "S" else own[name] for name in law.columns}
-        found = identify(law, columns, {}, own.tiers)
-        row: dict[str, Any] = {
-            "arch": arch,
-            "endpoints": len(own),
-            "cells": len(np.unique(labels[endpoints.arch == arch])),
-            "scales": len(np.unique(own["scale"])) if "scale" in own else None,
-            "tiers": len(np.unique(own.tiers)) if "S" in own else None,
-            "horizons": len(np.unique(own.D)) if "D" in own else None,
-            "parameters": len(law.parameters) - len(found.dropped_terms | found.dropped_exponents),
-            "unidentified": list(found.reasons),
-        }
-        row |= {
-            f"levels_{name}": int(index.max()) + 1
-            for name, index in exponent_levels(law, columns, own.tiers).items()
-        }
-        for name, values in frontier_columns(law, own, flops_per_param).items():
-            row |= {f"{name}_lo": float(values.min()), f"{name}_hi": float(values.max())}
-        rows.append(row)
-        notes += [
-            warning("not_identified", f"{arch}: {name} is not identified: {reason}")
-            for name, reason in found.reasons.items()
-        ]
-    if "S" in law.columns and "S" not in endpoints:
-        notes.append(info("sparsity_absent", "no column S: every row is taken as S = 0", len(endpoints)))
-    if unit == "row":
-        notes.append(
-            warning(
-                "row_resampling",
-                "no column cell, scale, trunk or run: single rows would be resampled; if several rows share a run, "
-                "name it with --map run=COLUMN",
-                len(endpoints),
-            )
-        )
-    frame = pd.DataFrame(rows)
+    used, ignored = weighted_rows(endpoints)
+    labels, unit = used.cells(resample)
+    label = Text.of(labels).codes.astype(np.intp)
+    arch = arch_codes(used)
+    rows = [
+        _row(law, name, own, label[arch == number], flops_per_param)
+        for number, (name, own) in enumerate(used.by_arch().items())
+    ]
+    found, sparsities = cell_map(used), default_sparsities(used)
+    frame = pd.DataFrame([row for row, _ in rows])
+    notes = merge_notes(endpoints.notes, ignored, *(own for _, own in rows), _remarks(law, used, unit))
     frame.attrs = {
-        "notes": [note.to_dict() for note in merge_notes(endpoints.notes, notes)],
+        "notes": [note.to_dict() for note in notes],
         "settings": {
             "source": endpoints.source,
             "digest": endpoints.digest,
             "law": law.name,
             "formula": law.formula,
             "unit": unit,
-            "sparsities": default_sparsities(endpoints).tolist(),
+            "sparsities": sparsities.tolist(),
             "flops_per_param": flops_per_param,
+            "map": {"size": found.size, "length": found.length, "cells": found.cells, "shown": found.shown},
         },
+        "intake": Carried(intake_rows(endpoints, used)),
+        "columns": Carried(column_rows(endpoints)),
+        "flops": Carried(flops_rows(used)),
+        "tiers": Carried(tier_rows(used, label, sparsities)),
+        "map": Carried(found.rows),
+        "next": _next(law, used, frame),
     }
     return frame
+
+
+def _row(
+    law: AdditiveLaw, arch: str, own: Endpoints, label: NDArray[np.intp], flops_per_param: float
+) -> tuple[dict[str, Any], list[Note]]:
+    """Return the row of one architecture and its notes; ``label`` codes the resampling labels."""
+    from smelt_scaling._text import Text
+    from smelt_scaling.analyses.conditioning import assess
+    from smelt_scaling.engine.design import exponent_levels, identify
+    from smelt_scaling.fitting.estimate import frontier_columns
+
+    columns = {name: own.S if name == "S" else own[name] for name in law.columns}
+    found = identify(law, columns, {}, own.tiers)
+    design = assess(law, own, columns, found)
+    levels = exponent_levels(law, columns, own.tiers)
+    row: dict[str, Any] = {
+        "arch": arch,
+        "endpoints": len(own),
+        "cells": int(np.count_nonzero(np.bincount(label))),
+        "scales": len(Text.of(own["scale"]).names) if "scale" in own else None,
+        "tiers": len(np.unique(own.tiers)) if "S" in own else None,
+        "horizons": len(np.unique(own.D)) if "D" in own else None,
+        "parameters": len(law.parameters) - len(found.dropped_terms | found.dropped_exponents),
+        "unidentified": list(found.reasons),
+        **{f"levels_{name}": int(index.max()) + 1 for name, index in levels.items()},
+    }
+    for name, values in frontier_columns(law, own, flops_per_param).items():
+        row |= {f"{name}_lo": float(values.min()), f"{name}_hi": float(values.max())}
+    row |= {
+        "condition": design.condition,
+        "condition_fitted": design.condition_fitted,
+        "verdict": design.verdict,
+        "verdict_fitted": design.verdict_fitted,
+        "remedies": list(design.remedies),
+    }
+    return row, [
+        warning("not_identified", f"{arch}: {name} is not identified: {reason}")
+        for name, reason in found.reasons.items()
+    ]
+
+
+def _remarks(law: AdditiveLaw, used: Endpoints, unit: str) -> list[Note]:
+    """Return what holds for all architectures."""
+    notes = []
+    if "S" in law.columns and "S" not in used:
+        notes.append(info("sparsity_absent", "no column S: every row is taken as S = 0", len(used)))
+    if unit == "row":
+        message = (
+            "no column cell, scale, trunk or run: single rows would be resampled; if several rows share a run, "
+            "name it with --map run=COLUMN"
+        )
+        notes.append(warning("row_resampling", message, len(used)))
+    return notes
+
+
+def _next(law: AdditiveLaw, used: Endpoints, report: pd.DataFrame) -> dict[str, Any]:
+    """Say whether a fit has an answer to give, with which law, and why it is another one than was asked for."""
+    if law.name == "sparse-additive" and not used.S.any():
+        return {"fit": True, "law": "additive", "reason": "every row is dense (S = 0): fit a law without S"}
+    of_sparsity = {
+        power.exponent for term in law.parsed.terms for power in term.powers if power.feature.names == ("S",)
+    }
+    lost = any(set(names) - of_sparsity for names in report["unidentified"])
+    few = bool((report["endpoints"] < report["parameters"]).any())
+    ready = not lost and not few and "not identified" not in set(report["verdict_fitted"])
+    return {"fit": ready, "law": law.name, "reason": ""}

@@ -11,7 +11,18 @@ from smelt_scaling.errors import Note, merge_notes
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["finish_frame", "notes_of"]
+__all__ = ["Carried", "finish_frame", "notes_of"]
+
+
+class Carried(list[dict[str, Any]]):
+    """Rows of a further table in the attrs of a frame, handed on as they are.
+
+    pandas copies attrs, all that is in them, with every column and row that it returns.
+    """
+
+    def __deepcopy__(self, memo: object) -> Carried:
+        """Return the very rows."""
+        return self
 
 
 def finish_frame(

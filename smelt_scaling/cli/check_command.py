@@ -8,17 +8,24 @@ from smelt_scaling.cli import options as o
 
 __all__ = ["register"]
 
-HELP = """Check a table of endpoints and what it can identify; fits nothing.
+HELP = """Show all about a table of endpoints and what it can identify; fits nothing.
+
+Rows in and out, columns and units, FLOPs conventions, tiers, a map of the runs, the condition of the design.
 
 \bExample:
   $ smelt-scaling check runs.parquet
   Design of runs.parquet
   ...
-                                    baseline            smelt
-  endpoints                         72                  72
-  cell labels                       12                  12
+  Rows
+        rows
+  read   144
+  kept   144
   ...
   not identified                    none                none
+  condition number                  42                  77
+  verdict                           fine                fine
+
+  next: smelt-scaling fit runs.parquet
 
 Exit code 3 and one line per problem if the table breaks a rule.
 """
@@ -34,11 +41,13 @@ def check_runs(
     law: o.LawOption = "sparse-additive",
     resample: o.ResampleOption = None,
     flops_per_param: o.FlopsPerParamOption = 6.0,
+    show: o.ShowOption = None,
     form: o.FormatOption = o.Format.table,
     out: o.OutOption = None,
 ) -> None:
     """Report on a design."""
     from smelt_scaling.analyses import design_report
+    from smelt_scaling.cli.next_step import after_check
     from smelt_scaling.cli.output import finish
     from smelt_scaling.cli.sources import read_runs
     from smelt_scaling.study.provenance import file_sha256
@@ -47,8 +56,25 @@ def check_runs(
     frame = design_report(
         endpoints, law, resample=None if resample is None else resample.value, flops_per_param=flops_per_param
     )
+    options = {
+        "--map": mapping,
+        "--unit": units,
+        "--flops": flops,
+        "--exclude-tier": exclude_tier,
+        "--resample": None if resample is None else resample.value,
+        "--flops-per-param": None if flops_per_param == 6.0 else flops_per_param,
+    }
     source = {"source": endpoints.source, "input_sha256": file_sha256(endpoints.source)}
-    finish("check", frame, form=form, argv=context.obj, source=source, out=out)
+    finish(
+        "check",
+        frame,
+        form=form,
+        argv=context.obj,
+        source=source,
+        out=out,
+        part=None if show is None else show.value,
+        after="" if show else after_check(frame.attrs["next"], runs, options),
+    )
 
 
 def register(app: typer.Typer) -> None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from shlex import join, quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from smelt_scaling.errors import SmeltScalingError
 
 if TYPE_CHECKING:
     from smelt_scaling.study import Study
 
-__all__ = ["next_lines"]
+__all__ = ["after_check", "next_lines"]
 
 Question = tuple[str, Callable[[], object]]
 
@@ -47,6 +47,34 @@ def next_lines(study: Study, argv: list[str], out: Path) -> list[str]:
             return [*said, f"next: smelt-scaling {question} {tail}"]
     runs = quote(argv[1]) if len(argv) > 1 and not argv[1].startswith("-") else "runs.parquet"
     return [*wrapped(f"nothing can be asked of this study: {why}"), f"next: smelt-scaling check {runs}"]
+
+
+def after_check(step: Mapping[str, Any], runs: str, options: Mapping[str, Any]) -> str:
+    """Return the line that names the next command after a check, or what to do about the table first.
+
+    Parameters
+    ----------
+    step : mapping
+        ``next`` of the design report.
+    runs : str
+        The table, as typed.
+    options : mapping
+        Option -> values given to ``check`` that ``fit`` takes, too; None where the default held.
+    """
+    from smelt_scaling.cli.output import wrapped
+
+    given = {"--law": None if step["law"] == "sparse-additive" else step["law"], **options}
+    words = [
+        word
+        for option, values in given.items()
+        for value in (values if isinstance(values, list) else [values])
+        if value is not None
+        for word in (option, str(value))
+    ]
+    command = "fit" if step["fit"] else "check"
+    then = "" if step["fit"] else "mend the table as said above, then "
+    said = wrapped(step["reason"]) if step["fit"] else []
+    return "\n".join([*said, f"next: {then}{join(['smelt-scaling', command, runs, *words])}"])
 
 
 def _interval(study: Study) -> str:

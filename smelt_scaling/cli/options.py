@@ -30,6 +30,7 @@ __all__ = [
     "LevelOption",
     "MapOption",
     "OutOption",
+    "Part",
     "PinOption",
     "PublishedOption",
     "ReferenceOption",
@@ -39,6 +40,7 @@ __all__ = [
     "ResidualOption",
     "RunsArgument",
     "SeedOption",
+    "ShowOption",
     "SparsityOption",
     "StartsOption",
     "StrictOption",
@@ -85,6 +87,17 @@ class Residual(StrEnum):
 
     log = "log"
     raw = "raw"
+
+
+class Part(StrEnum):
+    """Tables of a design report."""
+
+    intake = "intake"
+    columns = "columns"
+    flops = "flops"
+    tiers = "tiers"
+    map = "map"
+    design = "design"
 
 
 class Engine(StrEnum):
@@ -280,6 +293,15 @@ StrictOption = Annotated[
 FormatOption = Annotated[
     Format,
     typer.Option("--format", help="How to write it on standard output.", rich_help_panel=RESULT),
+]
+ShowOption = Annotated[
+    Part | None,
+    typer.Option(
+        "--show",
+        help="One table of the report. [dim]\\[default: all; design in csv][/dim]",
+        rich_help_panel=RESULT,
+        show_default=False,
+    ),
 ]
 OutOption = Annotated[
     Path | None,

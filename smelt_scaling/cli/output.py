@@ -95,8 +95,10 @@ def finish(
     notes: Iterable[Note] = (),
     out: Path | None = None,
     strict: bool = False,
+    part: str | None = None,
+    after: str = "",
 ) -> None:
-    """Show a result in the format asked for, its notes, and its files.
+    """Show a result in the format asked for, its notes, and its files; then, in a table, what to type next.
 
     Raises
     ------
@@ -117,10 +119,10 @@ def finish(
     shown = every
     if form.value in ("table", "md", "latex") and "turnover" in frame.attrs:
         shown = tuple(note for note in every if note.code != "turnover")  # a table of its own says it
-    text = render_frame(command, frame, form.value, notes=shown, provenance=provenance)
+    text = render_frame(command, frame, form.value, notes=shown, provenance=provenance, part=part)
     if form.value not in ("json", "md"):
         tell_notes(shown)
-    emit(text)
+    emit(f"{text}\n{after}\n" if after and form.value == "table" else text)
     if out is not None:
         talk(f"wrote {out / command}.json and .parquet")
 

@@ -26,6 +26,7 @@ __all__ = [
     "condition_numbers",
     "exponent_levels",
     "identify",
+    "level_index",
     "null_direction",
 ]
 
@@ -96,7 +97,7 @@ def _levels_of(
     own_tiers = np.searchsorted(np.unique(tiers), tiers)
     for term in terms:
         for name, slope in term.slopes.items():
-            levels = own_tiers if name in of_sparsity else _levels(slope)
+            levels = own_tiers if name in of_sparsity else level_index(slope)
             if name not in result or levels.max() > result[name].max():
                 result[name] = levels
     return result
@@ -226,7 +227,7 @@ def _one_level(values: Array) -> bool:
     return not values.max() - values.min() > LEVEL_WIDTH
 
 
-def _levels(values: Array) -> NDArray[np.intp]:
+def level_index(values: Array) -> NDArray[np.intp]:
     """Index levels: a new one starts where a value exceeds the level's first by more than `LEVEL_WIDTH`."""
     ascending = np.sort(values)  # several times as fast as sorting an index
     firsts: list[float] = []

@@ -92,7 +92,7 @@ def fit_architecture(
     UsageError
         If a pin names no parameter or violates a bound.
     """
-    columns = _columns(arch, endpoints, law)
+    columns = _columns(endpoints, law)
     pins = settings.pins_of(arch)
     _check_pins(law, pins)
     found = identify(law, columns, pins, endpoints.tiers)
@@ -175,21 +175,13 @@ def minimiser(settings: FitSettings) -> Any:
     return minimise if settings.engine == "newton" else minimise_lbfgsb
 
 
-def _columns(arch: str, endpoints: Endpoints, law: AdditiveLaw) -> dict[str, Array]:
+def _columns(endpoints: Endpoints, law: AdditiveLaw) -> dict[str, Array]:
     columns = {name: endpoints[name] for name in law.columns if name in endpoints}
     if "S" in law.columns and "S" not in columns:
         columns["S"] = np.zeros(len(endpoints))
     missing = [name for name in law.columns if name not in columns]
-    if missing == ["F"] and "N" in endpoints:
-        raise DataError(
-            f"{endpoints.source}: column F (training FLOPs per token) is missing but N is there: "
-            "use --law chinchilla (a law in N), or --flops 6N to set F = 6N"
-        )
     if missing:
-        raise DataError(
-            f"{endpoints.source}: column {', '.join(missing)} is missing ({arch}); law {law.name} needs "
-            f"{', '.join(law.columns)}; name it with --map {missing[0]}=YOUR_COLUMN"
-        )
+        raise DataError(endpoints.explain_missing(*missing))
     return columns
 
 

@@ -8,6 +8,7 @@ column of numbers is plain; the schema knows which column is which.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,12 +69,7 @@ def read_endpoints(
     endpoints = Endpoints.from_frame(frame, source=source, mapping=mapping, units=units, flops=flops)
     if not notes:
         return endpoints
-    return Endpoints(
-        columns=endpoints.columns,
-        source=source,
-        notes=merge_notes(endpoints.notes, notes),
-        tiers=endpoints.tiers,
-    )
+    return replace(endpoints, notes=merge_notes(endpoints.notes, notes))
 
 
 def read_table(

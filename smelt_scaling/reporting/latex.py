@@ -54,7 +54,7 @@ def to_latex(document: Document, notes: Sequence[Note] = ()) -> str:
     footnotes += [_text(f"Note: {note.message.rstrip('.')}.") for note in notes if note.severity == "warning"]
     for number, grid in enumerate(document.grids):
         title = (
-            [document.title, *document.caption]
+            [document.title, *document.caption, *([grid.heading] if grid.heading else [])]
             if number == 0
             else [f"{document.title}: {grid.heading}" if grid.heading else document.title]
         )

@@ -19,6 +19,9 @@ __all__ = ["SCHEMA_VERSION", "frame_record", "plain_rows", "to_csv", "write_parq
 
 SCHEMA_VERSION = 1
 
+#: What stands beside the rows of some results.
+TABLES = ("turnover", "intake", "columns", "tiers", "map", "flops", "next")
+
 #: A text cell that starts with one of these is a formula to a spreadsheet.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -43,7 +46,7 @@ def frame_record(
     Returns
     -------
     dict
-        ``schema_version, command, settings, rows, notes, provenance``, and ``turnover`` where the frame has one.
+        ``schema_version, command, settings, rows, notes, provenance``, and each further table that the frame has.
     """
     record: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
@@ -53,9 +56,7 @@ def frame_record(
         "notes": [note.to_dict() for note in notes],
         "provenance": dict(provenance),
     }
-    if "turnover" in frame.attrs:
-        record["turnover"] = _plain(frame.attrs["turnover"])
-    return record
+    return record | {name: _plain(frame.attrs[name]) for name in TABLES if name in frame.attrs}
 
 
 def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -87,7 +88,9 @@ def write_parquet(frame: pd.DataFrame, path: Path) -> Path:
         values = [row[name] for row in rows]
         kinds = {type(value) for value in values if value is not None}
         if list in kinds:
-            columns[name] = pa.array(values, _support_type(pa))
+            columns[name] = pa.array(
+                values, _support_type(pa) if name == "support" else pa.list_(pa.string())
+            )
         elif kinds <= {float, int}:
             columns[name] = pa.array(values, pa.int64() if kinds == {int} else pa.float64())
         elif kinds == {bool}:

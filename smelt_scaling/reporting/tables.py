@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from smelt_scaling._json import dumps
+from smelt_scaling.analyses.design import PARTS
 from smelt_scaling.analyses.frames import notes_of
 from smelt_scaling.errors import Note, UsageError
 from smelt_scaling.reporting.design import design_document
@@ -35,6 +37,7 @@ def render_frame(
     notes: Sequence[Note] | None = None,
     settings: Mapping[str, Any] | None = None,
     provenance: Mapping[str, Any] | None = None,
+    part: str | None = None,
 ) -> str:
     """Write the result of an analysis.
 
@@ -50,6 +53,9 @@ def render_frame(
         Those of ``frame.attrs`` by default.
     provenance : mapping, optional
         Where the numbers come from; in JSON only.
+    part : str, optional
+        One table of a result of several (``check``): "design", which are its rows, or a key of ``frame.attrs``. JSON
+        holds all of them.
 
     Returns
     -------
@@ -59,7 +65,7 @@ def render_frame(
     Raises
     ------
     UsageError
-        For an unknown command or format.
+        For an unknown command, format or part.
 
     Examples
     --------
@@ -71,7 +77,7 @@ def render_frame(
     """
     notes = notes_of(frame) if notes is None else notes
     if form == "csv":
-        return to_csv(plain_rows(frame))
+        return to_csv(frame.attrs[part] if part in PARTS else plain_rows(frame))
     if form == "json":
         record = frame_record(
             command,
@@ -81,7 +87,7 @@ def render_frame(
             provenance=provenance or {},
         )
         return dumps(record)
-    layouts = LAYOUTS | {"check": design_document}
+    layouts = LAYOUTS | {"check": partial(design_document, part=part)}
     if command not in layouts:
         raise UsageError(f"command {command!r} has no table; choose from {', '.join(layouts)}")
     return _written(layouts[command](frame), form, notes)
@@ -97,7 +103,7 @@ _TELLING = {
 }
 
 
-def show_table(frame: pd.DataFrame, form: str = "table") -> str:
+def show_table(frame: pd.DataFrame, form: str = "table", part: str | None = None) -> str:
     """Return the result of an analysis as the command line prints it.
 
     Parameters
@@ -106,6 +112,8 @@ def show_table(frame: pd.DataFrame, form: str = "table") -> str:
         What `ce_gain`, `allocate`, `predict`, `design_report` or `reproduce` returned.
     form : {"table", "md", "csv", "json", "latex"}
         As ``--format``.
+    part : str, optional
+        As ``--show`` of ``check``: one of the tables of a design report.
 
     Returns
     -------
@@ -130,7 +138,7 @@ def show_table(frame: pd.DataFrame, form: str = "table") -> str:
             "this frame is not the result of an analysis, or has lost its settings (pandas drops them when frames are "
             "joined); pass what ce_gain, allocate, predict, design_report or reproduce returned"
         )
-    return render_frame(command, frame, form)
+    return render_frame(command, frame, form, part=part)
 
 
 def render_study(study: Study, form: str = "md", *, provenance: Mapping[str, Any] | None = None) -> str:

@@ -48,7 +48,7 @@ def _lines(grid: Grid) -> list[str]:
 
 def _legend(lines: list[str], grid: Grid) -> list[str]:
     """Spell out the names that were shortened."""
-    cut = {word[:-1] for line in lines for word in line.split() if word.endswith("…")}
+    cut = {word[:-1] for line in lines for word in line.split() if word.endswith("…") and word != "…"}
     cells = [*grid.headers, *(cell.point for row in grid.rows for cell in row), *grid.remarks]
     full = dict.fromkeys(word for text in cells for word in text.split())
     return [

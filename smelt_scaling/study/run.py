@@ -19,7 +19,7 @@ from smelt_scaling.study.model import Bootstrap, Study
 from smelt_scaling.study.provenance import describe_run
 from smelt_scaling.study.remarks import study_notes
 
-__all__ = ["fit"]
+__all__ = ["fit", "weighted_rows"]
 
 Labels = NDArray[np.str_]
 
@@ -115,7 +115,7 @@ def fit(
         engine=engine,
         flops_per_param=flops_per_param,
     )
-    endpoints, ignored = _weighted_rows(endpoints)
+    endpoints, ignored = weighted_rows(endpoints)
     labels, unit = endpoints.cells(resample)
     by_arch = {arch: labels[endpoints.arch == arch] for arch in endpoints.archs}
     with threadpool_limits(limits=1):  # two BLAS threads are up to 16 times slower on matrices this small
@@ -138,7 +138,7 @@ def fit(
     )
 
 
-def _weighted_rows(endpoints: Endpoints) -> tuple[Endpoints, list[Note]]:
+def weighted_rows(endpoints: Endpoints) -> tuple[Endpoints, list[Note]]:
     """Leave out rows of weight 0, which would otherwise widen the window and fill labels."""
     unused = endpoints.weight == 0
     count = int(unused.sum())
