@@ -131,6 +131,7 @@ def web(logs: Path) -> Iterator[str]:
         thread.join()
 
 
+@pytest.mark.oracle
 def test_files_of_a_web_server(web: str, logs: Path) -> None:
     urls = [f"{web}/{path}" for path in ("deep/packed.csv.gz", "deep/table.parquet", "plain.csv?download=1")]
     sources = find_sources(urls)
