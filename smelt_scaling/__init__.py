@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors, which do not 
     from smelt_scaling.analyses import ce_gain as ce_gain
     from smelt_scaling.analyses import design_report as design_report
     from smelt_scaling.analyses import notes_of as notes_of
+    from smelt_scaling.analyses import parameter_conventions as parameter_conventions
     from smelt_scaling.analyses import predict as predict
     from smelt_scaling.analyses import reproduce as reproduce
     from smelt_scaling.endpoints import Endpoints as Endpoints
@@ -75,6 +76,7 @@ _EXPORTS = {
     "load_paper": "smelt_scaling.papers",
     "load_study": "smelt_scaling.study",
     "notes_of": "smelt_scaling.analyses",
+    "parameter_conventions": "smelt_scaling.analyses",
     "predict": "smelt_scaling.analyses",
     "read_endpoints": "smelt_scaling.ingest.tidy",
     "read_published": "smelt_scaling.papers",

@@ -38,6 +38,7 @@ def read_frame(
     mapping: Mapping[str, str],
     units: Mapping[str, str],
     flops: str | None,
+    include_unfinished: bool = False,
 ) -> tuple[Canonical, list[Note], Intake]:
     """Name, parse, convert, check, screen and complete the columns of a table; see `Endpoints.from_frame`.
 
@@ -55,7 +56,7 @@ def read_frame(
     columns, notes = table.columns, table.notes
     out, excluded = np.zeros(len(frame), dtype=bool), list[Note]()
     if "loss" in columns and "loss" not in table.unreadable:
-        out, excluded = without_endpoint(columns, source)
+        out, excluded = without_endpoint(columns, source, include_unfinished=include_unfinished)
         notes += excluded
     as_read = dict(table.columns)
     problems = _problems(table, source, units, flops, out, notes)
@@ -79,7 +80,7 @@ def read_frame(
     notes += plausible_notes(columns, source, units)
     intake = Intake(
         rows=len(frame),
-        left_out={note.code: note.count for note in excluded}
+        left_out={note.code: note.count for note in excluded if note.code in EXCLUSIONS}
         | {"not_annealed": int(early.sum()), "duplicate_rows": int(repeated.sum())},
         columns=origins(columns, table, units, rules),
         unread=tuple(name for name in map(str.strip, map(str, frame.columns)) if name not in table.read),

@@ -26,7 +26,9 @@ STABLE = frozenset({"stable", "constant", "warmup", "warm-up", "plateau", "main"
 DECAYED = 0.1
 
 
-def without_endpoint(columns: Columns, source: str) -> tuple[Mask, list[Note]]:
+def without_endpoint(
+    columns: Columns, source: str, *, include_unfinished: bool = False
+) -> tuple[Mask, list[Note]]:
     """Find the rows that are no endpoint whatever else they hold: no finite loss, or an unfinished run.
 
     Parameters
@@ -35,6 +37,8 @@ def without_endpoint(columns: Columns, source: str) -> tuple[Mask, list[Note]]:
         Schema columns in file order.
     source : str
         The file, for messages.
+    include_unfinished : bool
+        Keep rows of unfinished runs; all that is made from them is provisional then.
 
     Returns
     -------
@@ -43,23 +47,21 @@ def without_endpoint(columns: Columns, source: str) -> tuple[Mask, list[Note]]:
     notes : list of Note
         One per reason.
     """
-    unfinished = _unfinished(columns)
+    begun = _unfinished(columns)
+    unfinished = np.zeros_like(begun) if include_unfinished else begun
     nonfinite = ~np.isfinite(columns["loss"]) & ~unfinished
     diverged = np.zeros(len(nonfinite), dtype=bool)
     if nonfinite.any():
         diverged = _before_divergence(columns, nonfinite) & ~unfinished
     out = unfinished | nonfinite | diverged
-    if not out.any():
-        return out, []
-    missing = _provisional(columns, out)
     notes: list[Note] = []
     if unfinished.any():
-        shown = ", ".join(columns["status"][unfinished].present()[:4])
-        message = f"column status, {first_rows(unfinished)} of unfinished runs ({shown}) left out{missing}"
+        states = _states(columns, unfinished)
+        message = f"column status, {first_rows(unfinished)} of unfinished runs ({states}) left out"
         notes.append(warning("unfinished", f"{source}: {message}", int(unfinished.sum())))
     if nonfinite.any():
         where = _places(columns, nonfinite)
-        message = f"column loss, {first_rows(nonfinite)} without a finite loss left out ({where}){missing}"
+        message = f"column loss, {first_rows(nonfinite)} without a finite loss left out ({where})"
         notes.append(warning("nonfinite", f"{source}: {message}", int(nonfinite.sum())))
     if diverged.any():
         message = (
@@ -67,7 +69,11 @@ def without_endpoint(columns: Columns, source: str) -> tuple[Mask, list[Note]]:
             f"({_places(columns, diverged)}): the last good row of a diverged run is no endpoint"
         )
         notes.append(warning("diverged", message, int(diverged.sum())))
-    return out, notes
+    return out, notes + _provisional(columns, source, out, unfinished, begun & ~out)
+
+
+def _states(columns: Columns, rows: Mask) -> str:
+    return ", ".join(columns["status"][rows].present()[:4])
 
 
 def _unfinished(columns: Columns) -> Mask:
@@ -161,12 +167,28 @@ def _places(columns: Columns, rows: Mask) -> str:
     return f"{unit} {', '.join(there[:3])}" + (f" and {len(there) - 3} more" if len(there) > 3 else "")
 
 
-def _provisional(columns: Columns, out: Mask) -> str:
-    """Say which cells are lost as a whole; the result is not final before they are there."""
+def _provisional(columns: Columns, source: str, out: Mask, unfinished: Mask, kept: Mask) -> list[Note]:
+    """Say what makes every result provisional: cells without endpoints or with fewer, or unfinished runs kept."""
+    if kept.any():
+        message = (
+            f"PROVISIONAL: {first_rows(kept)} of unfinished runs ({_states(columns, kept)}) kept as if they "
+            "were endpoints (--include-unfinished)"
+        )
+        return [warning("provisional", f"{source}: {message}", int(kept.sum()))]
+    if not out.any() or out.all():
+        return []
     labels, unit = _labels(columns)
-    every, kept = set(labels.present()), set(labels[~out].present())
-    lost = sorted(every - kept)
-    if not lost or not kept:
-        return ""
-    shown = ", ".join(lost[:3]) + (f" and {len(lost) - 3} more" if len(lost) > 3 else "")
-    return f"; PROVISIONAL: {len(lost)}/{len(every)} {unit}s missing ({shown})"
+    every, left = set(labels.present()), set(labels[~out].present())
+    missing, fewer = sorted(every - left), sorted(set(labels[unfinished].present()) & left)
+    parts = [f"{len(missing)}/{len(every)} {unit}s missing ({_listed(missing)})"] * bool(missing)
+    parts += [f"{len(fewer)}/{len(every)} {unit}s with unfinished runs left out ({_listed(fewer)})"] * bool(
+        fewer
+    )
+    if not parts:
+        return []
+    message = f"{source}: PROVISIONAL: {'; '.join(parts)}"
+    return [warning("provisional", message, len(missing) + len(fewer))]
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

@@ -68,7 +68,7 @@ class Column:
     most: float = float("inf")
 
 
-def _text(description: str, complete: bool = False) -> Column:
+def _words(description: str, complete: bool = False) -> Column:
     return Column(kind="text", description=description, complete=complete)
 
 
@@ -78,11 +78,11 @@ def _number(unit: str, rule: str, description: str, **rest: Any) -> Column:
 
 #: The schema, in canonical column order. The order is part of the digest of a table.
 COLUMNS: dict[str, Column] = {
-    "arch": _text("architecture the endpoint belongs to", True),
-    "scale": _text("model size as a label, shared by architectures that are compared", True),
-    "cell": _text("experimental unit: one (scale, sparsity) design point", True),
-    "trunk": _text("stable run that several decay branches share", True),
-    "run": _text("training run", True),
+    "arch": _words("architecture the endpoint belongs to", True),
+    "scale": _words("model size as a label, shared by architectures that are compared", True),
+    "cell": _words("experimental unit: one (scale, sparsity) design point", True),
+    "trunk": _words("stable run that several decay branches share", True),
+    "run": _words("training run", True),
     "F": _number(
         "FLOPs/token", "> 0", "training FLOPs per token", complete=True, least=1e4, guess="G", most=1e16
     ),
@@ -93,6 +93,15 @@ COLUMNS: dict[str, Column] = {
     "N_act": _number(
         "parameters", "> 0", "active parameters", complete=True, least=100.0, guess="B", most=1e16
     ),
+    "N_no_emb": _number(
+        "parameters",
+        "> 0",
+        "parameters without embeddings",
+        complete=True,
+        least=100.0,
+        guess="B",
+        most=1e16,
+    ),
     "C": _number("FLOPs", "> 0", "training FLOPs", complete=True, least=1e9, guess="E", most=1e32),
     "weight": _number("", ">= 0", "weight of the endpoint in the fit", complete=True),
     "loss_se": _number("nats/token", ">= 0", "standard error of the loss"),
@@ -101,14 +110,14 @@ COLUMNS: dict[str, Column] = {
     "step": _number("steps", ">= 0", "optimiser step of the endpoint"),
     "unique_tokens": _number("tokens", "> 0", "tokens in the training data before any is repeated"),
     "lr": _number("", ">= 0", "learning rate at the endpoint"),
-    "seed": _text("random seed of the run"),
-    "domain": _text("evaluation domain of the loss"),
-    "source": _text("where the row comes from"),
-    "status": _text("state of the run: finished, crashed, running"),
-    "phase": _text("phase of the schedule: stable, decay"),
-    "tokenizer": _text("tokenizer of the loss"),
-    "eval_set": _text("evaluation set of the loss"),
-    "loss_unit": _text("unit of the loss, nats/token or bits/byte", True),
+    "seed": _words("random seed of the run"),
+    "domain": _words("evaluation domain of the loss"),
+    "source": _words("where the row comes from"),
+    "status": _words("state of the run: finished, crashed, running"),
+    "phase": _words("phase of the schedule: stable, decay"),
+    "tokenizer": _words("tokenizer of the loss"),
+    "eval_set": _words("evaluation set of the loss"),
+    "loss_unit": _words("unit of the loss, nats/token or bits/byte", True),
 }
 
 #: Units in which losses are kept. Bits per byte stay what they are: no tokenizer stands between them and the text.
@@ -156,6 +165,7 @@ UNITS: dict[str, dict[str, Converter]] = {
     "loss": {"nats": _times(1.0), "bits": _times(float(np.log(2.0))), "ppl": np.log, "bpb": _times(1.0)},
     "N": {"parameters": _times(1.0), **_AMOUNTS},
     "N_act": {"parameters": _times(1.0), **_AMOUNTS},
+    "N_no_emb": {"parameters": _times(1.0), **_AMOUNTS},
     "C": {"FLOPs": _times(1.0), **_FLOPS},
 }
 

@@ -36,6 +36,7 @@ def measured_on(columns: Columns) -> dict[str, tuple[str, ...]]:
 
     Examples
     --------
+    >>> from smelt_scaling._text import Text
     >>> measured_on({"tokenizer": Text.of(["gpt2", "", "gpt2"])})
     {'tokenizer': ('gpt2',)}
     """

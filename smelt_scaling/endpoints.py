@@ -32,7 +32,7 @@ from smelt_scaling._schema import COLUMNS, LOWEST_SPARSITY, NATS, UNITS, Column,
 from smelt_scaling._text import Text
 from smelt_scaling._together import measured_on, problems_together
 from smelt_scaling._units import RESAMPLING_UNITS, label_units
-from smelt_scaling.errors import DataError, Note, UsageError, merge_notes
+from smelt_scaling.errors import DataError, Note, UsageError, info, merge_notes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,6 +108,7 @@ class Endpoints:
         mapping: Mapping[str, str] | None = None,
         units: Mapping[str, str] | None = None,
         flops: str | None = None,
+        include_unfinished: bool = False,
     ) -> Endpoints:
         """Read a table of endpoints: name, parse, convert, check, screen and complete its columns.
 
@@ -126,6 +127,8 @@ class Endpoints:
         flops : {"6N", "forward"}, optional
             "6N" takes six training FLOPs per token and (active) parameter as F, in place of an F column;
             "forward" takes three times F (and a C that goes with it), which is forward-only.
+        include_unfinished : bool
+            Keep rows of runs that have not finished; the note `provisional` stays with all that is made from them.
 
         Returns
         -------
@@ -147,7 +150,8 @@ class Endpoints:
         >>> runs["S"].tolist(), runs["D"].tolist(), round(float(runs["loss"][0]), 4)
         ([0.946], [20500000000.0], 2.4849)
         """
-        columns, notes, intake = read_frame(frame, source, dict(mapping or {}), dict(units or {}), flops)
+        options = dict(mapping or {}), dict(units or {}), flops, include_unfinished
+        columns, notes, intake = read_frame(frame, source, *options)
         return cls(columns=columns, source=source, notes=merge_notes(notes), intake=intake)
 
     def to_frame(self) -> pd.DataFrame:
@@ -309,13 +313,9 @@ class Endpoints:
                 f"{self.source}: all {len(self)} rows are of the tier at {sparsity:g}: none would be left; "
                 "leave the option out"
             )
-        note = Note(
-            code="excluded_tier",
-            severity="info",
-            count=int(out.sum()),
-            message=f"{self.source}: {counted(int(out.sum()), 'row')} with S from {S[out].min():.4g} to "
-            f"{S[out].max():.4g} left out (--exclude-tier {sparsity:g})",
-        )
+        rows = f"{counted(int(out.sum()), 'row')} with S from {S[out].min():.4g} to {S[out].max():.4g}"
+        message = f"{self.source}: {rows} left out (--exclude-tier {sparsity:g})"
+        note = info("excluded_tier", message, int(out.sum()))
         return replace(self.select(~out), notes=merge_notes(self.notes, [note]))
 
     def cells(self, unit: str | None = None) -> tuple[NDArray[np.str_], str]:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from smelt_scaling.note_codes import NOTE_CODES
 
 __all__ = [
+    "CAPTIONED",
     "NOTE_CODES",
     "DataError",
     "FitError",
@@ -69,6 +70,10 @@ class SupportError(FrontierError):
     """A quantity outside the support of the design, when the user asked to be strict about it."""
 
     exit_code = 5
+
+
+#: Codes of notes that no table goes without, whatever its format: they stand in its caption.
+CAPTIONED = frozenset({"provisional", "pinned", "effective_tokens"})
 
 
 @dataclass(frozen=True, kw_only=True)

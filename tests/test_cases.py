@@ -405,7 +405,9 @@ def test_case_16_unfinished_runs() -> None:
     endpoints = read(FRAME.assign(status=status))
     found = note(endpoints.notes, "unfinished")
     assert (found.count, found.severity, len(endpoints)) == (42, "warning", 102)
-    assert "PROVISIONAL: 7/24 cells missing" in found.message
+    provisional = note(endpoints.notes, "provisional")
+    assert "PROVISIONAL: 7/24 cells missing" in provisional.message
+    assert (provisional.count, provisional.severity) == (7, "warning")
     assert "none of 6 rows is an endpoint" in refusal(table(status="running"))
 
 

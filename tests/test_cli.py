@@ -383,6 +383,9 @@ def test_defaults_of_the_command_line_are_those_of_the_library() -> None:
         "bootstrap",
         "seed",
         "flops_per_param",
+        "drop_outliers",
+        "data_law",
+        "repeat_constant",
         "residual",
         "engine",
         "law",
@@ -390,6 +393,7 @@ def test_defaults_of_the_command_line_are_those_of_the_library() -> None:
     ]
     assert {name: options[name] for name in shared} == {name: defaults[name] for name in shared}
     assert (options["pin"], defaults["pins"]) == (None, None)
+    assert options["weight_cells"] == defaults["cell_weights"]
     for command, function in {"ce-gain": ce_gain, "allocate": allocate, "predict": predict}.items():
         options, defaults = typed(command), library(function)
         assert (options["level"], options["interval"]) == (defaults["level"], defaults["interval"])
@@ -402,16 +406,30 @@ def test_fit_options_reach_the_library(cli: Any, folder: Path) -> None:
     argv = ["--bootstrap", "0", "--seed", "7", "--delta", "inf", "--residual", "raw", "--starts", "3"]
     argv += ["--pin", "E=1.44", "--pin", "smelt:E=1.45", "--resample", "trunk", "--flops-per-param", "5.5"]
     argv += ["--engine", "lbfgsb", "--exclude-tier", "0.97", "--law", "E + A*(1-S)**b*F**-a + K*D**-c"]
+    argv += [
+        "--weight-cells",
+        "equal",
+        "--drop-outliers",
+        "--pin",
+        "smelt:a=.34@c4",
+        "--repeat-constant",
+        "12",
+    ]
     record = cli("fit", str(folder / "runs.parquet"), *argv, "--format", "json").json()
     assert record["settings"] == {
         "law": "E + A*(1-S)**b*F**-a + K*D**-c",
         "formula": "E + A*(1-S)**b*F**-a + K*D**-c",
         "delta": "inf",
         "residual": "raw",
-        "pins": {"": {"E": 1.44}, "smelt": {"E": 1.45}},
+        "pins": {"": {"E": 1.44}, "smelt": {"E": 1.45, "a": 0.34}},
+        "pin_tags": {"smelt": {"a": "c4"}},
         "starts": 3,
         "engine": "lbfgsb",
         "flops_per_param": 5.5,
+        "drop_outliers": True,
+        "cell_weights": "equal",
+        "data_law": "fresh",
+        "repeat_constant": 12.0,
     }
     assert (record["bootstrap"]["seed"], record["bootstrap"]["unit"]) == (7, "trunk")
     assert [fit["n"] for fit in record["fits"]] == [48, 48]

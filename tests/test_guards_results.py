@@ -577,6 +577,7 @@ SCENARIOS: dict[str, Callable[[], tuple[Note, ...]]] = {
     "nonfinite": lambda: read(loss=[3.0, np.inf]),
     "diverged": lambda: read(**THREE | {"loss": [3.0, 2.5, np.nan], "run": ["r", "s", "s"]}),
     "unfinished": lambda: read(status=["finished", "crashed"]),
+    "provisional": lambda: read(status=["finished", "crashed"], include_unfinished=True),
     "not_annealed": lambda: read(phase=["decay", "stable"]),
     "duplicate_rows": lambda: read(**THREE | {"D": [1e10] * 3, "loss": [3.0, 3.0, 3.0]}),
     "conflicting_rows": lambda: read(**THREE | {"D": [1e10] * 3, "loss": [3.0, 3.01, 3.0]}),
@@ -588,6 +589,12 @@ SCENARIOS: dict[str, Callable[[], tuple[Note, ...]]] = {
     "repeated_data": lambda: read(unique_tokens=[1e9, 1e9]),
     "tokens_per_step": lambda: read(**THREE | {"step": [1e4, 2e4, 1e6]}),
     "outlier": lambda: fit(changed(loss=RUNS.loss * np.where(np.arange(144) == 7, 1.5, 1.0)), bootstrap=0).all_notes,
+    "dropped_outliers": lambda: fit(
+        changed(loss=RUNS.loss * np.where(np.arange(144) == 7, 1.5, 1.0)), bootstrap=0, drop_outliers=True
+    ).all_notes,
+    "dense_tier": lambda: fit(changed(S=np.where(RUNS.tiers == 0, 0.0, RUNS.S)), bootstrap=0).all_notes,
+    "parameter_count": lambda: fit(RUNS, "chinchilla", bootstrap=0).all_notes,
+    "effective_tokens": lambda: fit(changed(unique_tokens=RUNS.D / 2), bootstrap=0, data_law="repeated").notes,
     "low_precision": lambda: fit(changed(loss=np.round(RUNS.loss, 2)), bootstrap=0).all_notes,
     "seed_noise": lambda: fit(changed(D=np.repeat(RUNS.D[::2], 2)), bootstrap=0).all_notes,
     "incomparable_losses": lambda: fit(changed(tokenizer=RUNS.arch), bootstrap=0).notes,

@@ -19,7 +19,7 @@ from smelt_scaling import DataError, Endpoints, read_endpoints
 from smelt_scaling._groups import Groups, group_rows
 from smelt_scaling._text import Text
 from smelt_scaling.endpoints import COLUMNS, default_sparsities, sparsity_tiers
-from smelt_scaling.engine.design import LEVEL_WIDTH, _levels
+from smelt_scaling.engine.design import LEVEL_WIDTH, level_index
 
 Row = dict[str, Any]
 
@@ -155,7 +155,7 @@ def test_levels_are_those_of_the_definition(values: list[float]) -> None:
         if value - first > LEVEL_WIDTH:
             first, level = value, level + 1
         levels[value] = level
-    assert _levels(np.array(values)).tolist() == [levels[value] for value in values]
+    assert level_index(np.array(values)).tolist() == [levels[value] for value in values]
 
 
 @given(values=st.lists(st.floats(-0.05, 0.999), min_size=1, max_size=30))

@@ -230,6 +230,17 @@ SITUATIONS: dict[str, dict[str, Callable[[], Any]]] = {
         "pin of no parameter": lambda: fit(RUNS, bootstrap=0, pins={"Q": 1.0}),
         "pin of no architecture": lambda: fit(RUNS, bootstrap=0, pins={"nobody": {"E": 1.0}}),
         "negative pin": lambda: fit(RUNS, bootstrap=0, pins={"E": -1.0}),
+        "pin in words": lambda: fit(RUNS, bootstrap=0, pins={"E": "low"}),  # type: ignore[dict-item]
+        "pin of another evaluation": lambda: fit(
+            table(eval_set=["c4", "c4", "c4"])(), "power-c", bootstrap=0, pins={"E": (1.6, "paloma/macro")}
+        ),
+        "repeated data without unique tokens": lambda: fit(RUNS, bootstrap=0, data_law="repeated"),
+        "repeated data in a law of C": lambda: fit(ladder(), "power-c", bootstrap=0, data_law="repeated"),
+        "unique tokens of some runs": lambda: fit(
+            table(unique_tokens=[1e10, np.nan, 1e10])(), "additive", bootstrap=0, data_law="repeated"
+        ),
+        "negative constant": lambda: fit(RUNS, bootstrap=0, data_law="repeated", repeat_constant=-1.0),
+        "unknown weights of cells": lambda: fit(RUNS, bootstrap=0, cell_weights="even"),  # type: ignore[arg-type]
     },
     "analyses": {
         "negative budget": lambda: ce_gain(PAPER, -1e21),
@@ -294,6 +305,7 @@ SITUATIONS: dict[str, dict[str, Callable[[], Any]]] = {
         "delta of 0": cli("fit", "runs.csv", "--delta", "0", given=CSV),
         "starts in words": cli("fit", "runs.csv", "--starts", "many", given=CSV),
         "a pin of nothing": cli("fit", "runs.csv", "--pin", "E", given=CSV),
+        "a pin of no evaluation": cli("fit", "runs.csv", "--pin", "E=1.6@", given=CSV),
         "a pin twice": cli("fit", "runs.csv", "--pin", "E=1.6", "--pin", "E=1.7", given=CSV),
         "an unknown note": cli("explain", "colinear"),
         "a file in the way": cli("example", "-o", "runs.csv", given=CSV),

@@ -40,6 +40,7 @@ PUBLIC = [
     "load_paper",
     "load_study",
     "notes_of",
+    "parameter_conventions",
     "predict",
     "read_endpoints",
     "read_published",

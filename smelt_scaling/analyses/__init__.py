@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from smelt_scaling.analyses.allocation import allocate
+from smelt_scaling.analyses.conventions import parameter_conventions
 from smelt_scaling.analyses.design import design_report
 from smelt_scaling.analyses.frames import notes_of
 from smelt_scaling.analyses.gain import ce_gain
 from smelt_scaling.analyses.prediction import predict
 from smelt_scaling.analyses.reproduction import reproduce
 
-__all__ = ["allocate", "ce_gain", "design_report", "notes_of", "predict", "reproduce"]
+__all__ = [
+    "allocate",
+    "ce_gain",
+    "design_report",
+    "notes_of",
+    "parameter_conventions",
+    "predict",
+    "reproduce",
+]

@@ -13,7 +13,7 @@ from smelt_scaling.analyses.claims import coefficient_inputs, perturbed_surface,
 from smelt_scaling.analyses.side import INTERVALS, IntervalKind, Side
 from smelt_scaling.analyses.throughput import throughput_of
 from smelt_scaling.endpoints import default_sparsities
-from smelt_scaling.errors import DataError, FrontierError, Note, UsageError
+from smelt_scaling.errors import CAPTIONED, DataError, FrontierError, Note, UsageError
 from smelt_scaling.fitting.residuals import repeats_of
 from smelt_scaling.frontier import Frontier
 from smelt_scaling.laws import AdditiveLaw, Surface
@@ -292,7 +292,7 @@ def view_of(source: Study | Paper) -> View:
 
 def _travels(note: Note) -> bool:
     """Whether a note of the study qualifies every number made from it."""
-    return note.severity == "warning" or note.code == "flops_per_param"
+    return note.severity == "warning" or note.code in CAPTIONED or note.code == "flops_per_param"
 
 
 def _paper_view(paper: Paper) -> View:

@@ -38,6 +38,7 @@ def check_runs(
     units: o.UnitOption = None,
     flops: o.FlopsOption = None,
     exclude_tier: o.ExcludeTierOption = None,
+    include_unfinished: o.IncludeUnfinishedOption = False,
     law: o.LawOption = "sparse-additive",
     resample: o.ResampleOption = None,
     flops_per_param: o.FlopsPerParamOption = 6.0,
@@ -52,7 +53,7 @@ def check_runs(
     from smelt_scaling.cli.sources import read_runs
     from smelt_scaling.study.provenance import file_sha256
 
-    endpoints = read_runs(runs, mapping, units, flops, exclude_tier)
+    endpoints = read_runs(runs, mapping, units, flops, exclude_tier, include_unfinished)
     frame = design_report(
         endpoints, law, resample=None if resample is None else resample.value, flops_per_param=flops_per_param
     )

@@ -37,6 +37,7 @@ def fit_runs(
     units: o.UnitOption = None,
     flops: o.FlopsOption = None,
     exclude_tier: o.ExcludeTierOption = None,
+    include_unfinished: o.IncludeUnfinishedOption = False,
     law: o.LawOption = "sparse-additive",
     bootstrap: o.BootstrapOption = 2000,
     seed: o.SeedOption = 0,
@@ -47,6 +48,10 @@ def fit_runs(
     resample: o.ResampleOption = None,
     engine: o.EngineOption = o.Engine.newton,
     flops_per_param: o.FlopsPerParamOption = 6.0,
+    drop_outliers: o.DropOutliersOption = False,
+    weight_cells: o.WeightCellsOption = o.WeightCells.rows,
+    data_law: o.DataLawOption = o.DataLaw.fresh,
+    repeat_constant: o.RepeatConstantOption = 15.387756,
     form: o.FormatOption = o.Format.table,
 ) -> None:
     """Fit and save a study."""
@@ -60,7 +65,7 @@ def fit_runs(
     check_folder(out)
     before = replaced_study(out)
     threshold, pins, start_count = parse_delta(delta), parse_pins(pin), parse_starts(starts)
-    endpoints = read_runs(runs, mapping, units, flops, exclude_tier)
+    endpoints = read_runs(runs, mapping, units, flops, exclude_tier, include_unfinished)
     with _progress() as progress:
         study = fit(
             endpoints,
@@ -74,6 +79,10 @@ def fit_runs(
             resample=None if resample is None else resample.value,
             engine=engine.value,
             flops_per_param=flops_per_param,
+            drop_outliers=drop_outliers,
+            cell_weights=weight_cells.value,
+            data_law=data_law.value,
+            repeat_constant=repeat_constant,
             progress=progress,
         )
     with writing(out):

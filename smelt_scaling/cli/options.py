@@ -15,7 +15,10 @@ __all__ = [
     "AtOption",
     "BootstrapOption",
     "BudgetOption",
+    "DataLaw",
+    "DataLawOption",
     "DeltaOption",
+    "DropOutliersOption",
     "Engine",
     "EngineOption",
     "ExcludeTierOption",
@@ -24,6 +27,7 @@ __all__ = [
     "ForceOption",
     "Format",
     "FormatOption",
+    "IncludeUnfinishedOption",
     "Interval",
     "IntervalOption",
     "LawOption",
@@ -34,6 +38,7 @@ __all__ = [
     "PinOption",
     "PublishedOption",
     "ReferenceOption",
+    "RepeatConstantOption",
     "Resample",
     "ResampleOption",
     "Residual",
@@ -47,6 +52,8 @@ __all__ = [
     "StudyOption",
     "TargetOption",
     "UnitOption",
+    "WeightCells",
+    "WeightCellsOption",
 ]
 
 #: Where `fit` saves and the analyses read, unless told otherwise.
@@ -107,6 +114,20 @@ class Engine(StrEnum):
     lbfgsb = "lbfgsb"
 
 
+class WeightCells(StrEnum):
+    """What counts alike in a fit."""
+
+    rows = "rows"
+    equal = "equal"
+
+
+class DataLaw(StrEnum):
+    """What a repeated token counts."""
+
+    fresh = "fresh"
+    repeated = "repeated"
+
+
 RunsArgument = Annotated[
     str,
     typer.Argument(
@@ -155,6 +176,15 @@ ExcludeTierOption = Annotated[
         show_default=False,
     ),
 ]
+IncludeUnfinishedOption = Annotated[
+    bool,
+    typer.Option(
+        "--include-unfinished",
+        metavar="",
+        help="Keep rows of unfinished runs; all results are provisional then.",
+        rich_help_panel=DATA,
+    ),
+]
 
 # ---------------------------------------------------------------- the fit
 LawOption = Annotated[
@@ -185,11 +215,40 @@ PinOption = Annotated[
     list[str] | None,
     typer.Option(
         "--pin",
-        metavar="[ARCH:]P=X",
-        help="Hold a parameter: E=1.6, or ours:E=1.6.",
+        metavar="[ARCH:]P=X[@EVAL]",
+        help="Hold a parameter: E=1.6, ours:E=1.6; of one eval_set: E=1.6@paloma.",
         rich_help_panel=FIT,
         show_default=False,
     ),
+]
+DropOutliersOption = Annotated[
+    bool,
+    typer.Option(
+        "--drop-outliers",
+        metavar="",
+        help="Leave out endpoints over 5 robust sd off a first fit, and fit again, once.",
+        rich_help_panel=FIT,
+    ),
+]
+WeightCellsOption = Annotated[
+    WeightCells,
+    typer.Option(
+        "--weight-cells",
+        help="rows: each counts by its weight; equal: so does each resampled unit.",
+        rich_help_panel=FIT,
+    ),
+]
+DataLawOption = Annotated[
+    DataLaw,
+    typer.Option(
+        "--data-law",
+        help="fresh: every token counts; repeated: by unique_tokens, as worth if seen once.",
+        rich_help_panel=FIT,
+    ),
+]
+RepeatConstantOption = Annotated[
+    float,
+    typer.Option("--repeat-constant", metavar="R", help="R_D* of --data-law repeated.", rich_help_panel=FIT),
 ]
 StartsOption = Annotated[
     str,

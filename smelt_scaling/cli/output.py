@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from smelt_scaling.errors import Note, SupportError, UsageError, merge_notes
+from smelt_scaling.errors import CAPTIONED, Note, SupportError, UsageError, merge_notes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,7 +121,7 @@ def finish(
         shown = tuple(note for note in every if note.code != "turnover")  # a table of its own says it
     text = render_frame(command, frame, form.value, notes=shown, provenance=provenance, part=part)
     if form.value not in ("json", "md"):
-        tell_notes(shown)
+        tell_notes(note for note in shown if form.value == "csv" or note.code not in CAPTIONED)
     emit(f"{text}\n{after}\n" if after and form.value == "table" else text)
     if out is not None:
         talk(f"wrote {out / command}.json and .parquet")

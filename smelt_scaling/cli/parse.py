@@ -120,8 +120,13 @@ def parse_pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
     return pairs
 
 
-def parse_pins(texts: Iterable[str] | None) -> dict[str, float | dict[str, float]]:
+Pin = float | tuple[float, str]
+
+
+def parse_pins(texts: Iterable[str] | None) -> dict[str, Pin | dict[str, Pin]]:
     """Return held parameters, for all architectures or for one; a text with a single = is not split at commas.
+
+    Behind an @ stands the evaluation set that the value belongs to.
 
     Raises
     ------
@@ -132,24 +137,31 @@ def parse_pins(texts: Iterable[str] | None) -> dict[str, float | dict[str, float
     --------
     >>> parse_pins(["E=1.6,c=.65", "ours, wide:a=.35"])
     {'E': 1.6, 'c': 0.65, 'ours, wide': {'a': 0.35}}
+    >>> parse_pins(["ours:E=1.6@paloma/macro"])
+    {'ours': {'E': (1.6, 'paloma/macro')}}
     """
-    pins: dict[str, float | dict[str, float]] = {}
+    pins: dict[str, Pin | dict[str, Pin]] = {}
     pieces = ([text] if text.count("=") == 1 else _pieces([text]) for text in texts or ())
     for piece in chain.from_iterable(pieces):
         left, _, right = piece.rpartition("=")
         arch, colon, name = left.rpartition(":")
-        value = _number(right)
-        if not name or value is None or (colon and not arch):
-            raise UsageError(f"--pin {piece}: write E=1.6, or ours:E=1.6 for one architecture")
+        typed, at, tag = (part.strip() for part in right.partition("@"))
+        value = _number(typed)
+        if not name or value is None or (colon and not arch) or (at and not tag):
+            raise UsageError(
+                f"--pin {piece}: write E=1.6, ours:E=1.6 for one architecture, E=1.6@NAME of an evaluation set"
+            )
+        pin = (value, tag) if at else value
         own: Any = pins.setdefault(arch, {}) if colon else pins
-        held = own.get(name, value) if isinstance(own, dict) else own
+        held = own.get(name, pin) if isinstance(own, dict) else own
         if isinstance(held, dict) or not isinstance(own, dict):
             raise UsageError(
                 f"--pin {piece}: {arch or name} is the name of a parameter as well; hold it alone"
             )
-        if held != value:
-            raise UsageError(f"--pin: {left} is held at {held:g} and at {value:g}; hold it once")
-        own[name] = value
+        if held != pin:
+            one, other = ("{:g}@{}".format(*p) if isinstance(p, tuple) else f"{p:g}" for p in (held, pin))
+            raise UsageError(f"--pin: {left} is held at {one} and at {other}; hold it once")
+        own[name] = pin
     return pins
 
 

@@ -152,6 +152,7 @@ def read_runs(
     units: Sequence[str] | None,
     flops: str | None,
     exclude: Sequence[str] | None,
+    include_unfinished: bool,
 ) -> Endpoints:
     """Read a table of endpoints with the options of the command line."""
     from smelt_scaling.cli.parse import parse_numbers, parse_pairs
@@ -161,7 +162,11 @@ def read_runs(
         raise UsageError("-: standard input is closed; name a file, or pipe the table in")
     tiers = parse_numbers("--exclude-tier", exclude)
     endpoints = read_endpoints(
-        runs, mapping=parse_pairs("--map", mapping), units=parse_pairs("--unit", units), flops=flops
+        runs,
+        mapping=parse_pairs("--map", mapping),
+        units=parse_pairs("--unit", units),
+        flops=flops,
+        include_unfinished=include_unfinished,
     )
     for sparsity in tiers:
         endpoints = endpoints.exclude_tier(sparsity)

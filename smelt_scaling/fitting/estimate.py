@@ -19,10 +19,11 @@ from smelt_scaling.engine.objective import Objective
 from smelt_scaling.engine.problem import Problem, make_problem
 from smelt_scaling.engine.seeds import projected_starts
 from smelt_scaling.errors import DataError, FitError, UsageError, merge_notes
-from smelt_scaling.fitting.notes import fit_notes
-from smelt_scaling.fitting.residuals import residual_notes
+from smelt_scaling.fitting.notes import dense_tier_notes, fit_notes
+from smelt_scaling.fitting.residuals import residual_notes, rms, sparse_rms
 from smelt_scaling.fitting.result import Certificate, FitResult, FitStatus
 from smelt_scaling.fitting.settings import FitSettings
+from smelt_scaling.fitting.steps import prepare
 from smelt_scaling.laws import AdditiveLaw, Surface
 
 __all__ = ["Fitted", "fit_architecture", "frontier_columns", "minimiser"]
@@ -66,7 +67,13 @@ def frontier_columns(law: AdditiveLaw, endpoints: Endpoints, flops_per_param: fl
 
 
 def fit_architecture(
-    arch: str, endpoints: Endpoints, law: AdditiveLaw, settings: FitSettings, *, n_cells: int
+    arch: str,
+    endpoints: Endpoints,
+    law: AdditiveLaw,
+    settings: FitSettings,
+    *,
+    n_cells: int,
+    labels: NDArray[np.str_] | None = None,
 ) -> Fitted:
     """Fit one architecture.
 
@@ -82,6 +89,8 @@ def fit_architecture(
         Choices.
     n_cells : int
         Number of resampling labels, carried into the result.
+    labels : (n,) array of str, optional
+        The resampling label of each row; by default those of `Endpoints.cells`.
 
     Raises
     ------
@@ -92,7 +101,9 @@ def fit_architecture(
     UsageError
         If a pin names no parameter or violates a bound.
     """
-    columns = _columns(endpoints, law)
+    labels = endpoints.cells()[0] if labels is None else labels
+    seen = prepare(_columns(endpoints, law), endpoints, labels, settings)
+    columns = seen.columns
     pins = settings.pins_of(arch)
     _check_pins(law, pins)
     found = identify(law, columns, pins, endpoints.tiers)
@@ -100,14 +111,14 @@ def fit_architecture(
         law,
         columns,
         endpoints.loss,
-        endpoints.weight,
+        seen.weight,
         pins=pins,
         dropped_terms=found.dropped_terms,
         dropped_exponents=found.dropped_exponents,
         log_residual=settings.residual == "log",
     )
     free = int(problem.free.sum())
-    used = int((endpoints.weight > 0).sum())
+    used = int((seen.weight > 0).sum())
     if used < free:
         names = ", ".join(n for n, f in zip(law.parameters, problem.free, strict=True) if f)
         raise FitError(
@@ -134,30 +145,36 @@ def fit_architecture(
         for name in null_direction(problem, theta):
             unidentified.setdefault(name, "the design leaves a combination of it with others free")
     predicted = problem.predicted(theta)
+    sparse = sparse_rms(endpoints, predicted - endpoints.loss, problem.weight) if "S" in law.columns else None
+    rmse = rms(predicted - endpoints.loss, problem.weight)
     scale = problem.scale**2 if settings.residual == "raw" else 1.0
     result = FitResult(
         arch=arch,
         surface=Surface(law=law, coef=problem.natural(theta)),
         certificate=certificate,
         objective=float(verdict.objective[0]) * scale,
-        rmse=_rms(predicted - endpoints.loss, problem.weight),
-        rmse_log=_rms(np.log(predicted) - np.log(endpoints.loss), problem.weight),
+        rmse=rmse,
+        rmse_log=rms(np.log(predicted) - np.log(endpoints.loss), problem.weight),
         n=len(endpoints),
         n_cells=n_cells,
         delta=delta * (problem.scale if settings.residual == "raw" else 1.0),
         window={
             name: (float(values.min()), float(values.max()))
-            for name, values in frontier_columns(law, endpoints, settings.flops_per_param).items()
+            for name, values in _window_columns(law, endpoints, columns, settings.flops_per_param).items()
         },
         unidentified=unidentified,
         only_at={k: v for k, v in found.only_at.items() if k == "S"},
         collinear=found.collinear,
         pinned=pins,
         notes=merge_notes(
-            fit_notes(arch, law, certificate, found, unidentified, pins, used - free),
+            fit_notes(
+                arch, law, certificate, found, unidentified, _held(arch, endpoints, settings), used - free
+            ),
+            dense_tier_notes(arch, rmse, sparse),
             residual_notes(arch, endpoints, predicted, used - free),
         ),
         loss_unit=endpoints.loss_unit,
+        rmse_without_lowest_tier=sparse,
     )
     return Fitted(
         result=result,
@@ -168,6 +185,17 @@ def fit_architecture(
         columns=columns,
         tiers=endpoints.tiers,
     )
+
+
+def _window_columns(
+    law: AdditiveLaw, endpoints: Endpoints, seen: Mapping[str, Array], flops_per_param: float
+) -> dict[str, Array]:
+    """Return the columns of a window: tokens as the law counts them, compute as it was spent."""
+    columns = frontier_columns(law, endpoints, flops_per_param)
+    if "D" not in seen or "D" not in columns:
+        return columns
+    D = seen["D"]
+    return {**columns, "D": D, **({"TPP": columns["TPP"] * D / columns["D"]} if "TPP" in columns else {})}
 
 
 def minimiser(settings: FitSettings) -> Any:
@@ -183,6 +211,13 @@ def _columns(endpoints: Endpoints, law: AdditiveLaw) -> dict[str, Array]:
     if missing:
         raise DataError(endpoints.explain_missing(*missing))
     return columns
+
+
+def _held(arch: str, endpoints: Endpoints, settings: FitSettings) -> dict[str, str]:
+    """Return held values as text, with what they belong to and whether the table says that it is that."""
+    unknown = "" if "eval_set" in endpoints.measured_on else " (not checked: the table names no eval_set)"
+    of = {name: f" of {tag}{unknown}" for name, tag in settings.pin_tags_of(arch).items()}
+    return {name: f"{value:g}{of.get(name, '')}" for name, value in settings.pins_of(arch).items()}
 
 
 def _check_pins(law: AdditiveLaw, pins: Mapping[str, float]) -> None:
@@ -255,10 +290,6 @@ def _residuals(problem: Problem, theta: Array) -> Array:
 def _linear_zone_share(problem: Problem, theta: Array, delta: float) -> float:
     used = problem.weight > 0
     return float(np.mean(np.abs(_residuals(problem, theta)[used]) > delta))
-
-
-def _rms(residual: Array, weight: Array) -> float:
-    return float(np.sqrt(np.sum(weight * residual**2) / np.sum(weight)))
 
 
 def _status(verdict: Verdict, agreeing: int, condition: float) -> FitStatus:

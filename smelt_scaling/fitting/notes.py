@@ -14,7 +14,7 @@ from smelt_scaling.errors import Note, info, warning
 from smelt_scaling.fitting.result import Certificate
 from smelt_scaling.laws import AdditiveLaw
 
-__all__ = ["fit_notes"]
+__all__ = ["dense_tier_notes", "fit_notes"]
 
 
 def fit_notes(
@@ -23,7 +23,7 @@ def fit_notes(
     certificate: Certificate,
     found: Identified,
     unidentified: Mapping[str, str],
-    pins: Mapping[str, float],
+    held: Mapping[str, str],
     degrees_of_freedom: int,
 ) -> tuple[Note, ...]:
     """Return the notes of one architecture's fit, most serious first."""
@@ -60,7 +60,18 @@ def fit_notes(
     if certificate.linear_zone_share > 0.9 and degrees_of_freedom > 0:
         share = f"{certificate.linear_zone_share:.0%} of residuals exceed delta"
         notes.append(info("linear_zone", f"{arch}: {share}: close to least absolute deviations"))
-    if pins:
-        held = ", ".join(f"{name} = {value:g}" for name, value in sorted(pins.items()))
-        notes.append(info("pinned", f"{arch}: held by the user: {held}", len(pins)))
+    if held:
+        shown = ", ".join(f"{name} = {value}" for name, value in sorted(held.items()))
+        notes.append(info("pinned", f"{arch}: held by the user: {shown}", len(held)))
     return tuple(notes)
+
+
+def dense_tier_notes(arch: str, rmse: float, without: float | None) -> list[Note]:
+    """Say what a dense tier does to the fit of the sparse ones, where both are there."""
+    if without is None:
+        return []
+    message = (
+        f"{arch}: a tier at S = 0 beside sparse ones: RMSE {rmse:.3g} with it, {without:.3g} over the others; "
+        "to fit the others alone: --exclude-tier 0"
+    )
+    return [info("dense_tier", message)]

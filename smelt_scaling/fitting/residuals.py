@@ -1,4 +1,4 @@
-"""What the residuals of a fit say about single endpoints and about the noise, in words."""
+"""What the residuals of a fit say about the noise, in words."""
 
 from __future__ import annotations
 
@@ -7,18 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from smelt_scaling._schema import counted
+from smelt_scaling._schema import LOWEST_SPARSITY, counted
 from smelt_scaling.endpoints import Endpoints
 from smelt_scaling.errors import Note, info, warning
 
-__all__ = ["Repeats", "repeats_of", "residual_notes", "resolution"]
+__all__ = ["Repeats", "repeats_of", "residual_notes", "resolution", "rms", "sparse_rms"]
 
 Array = NDArray[np.float64]
 
-#: Robust standard deviations of the log residual beyond which an endpoint is flagged.
-OUTLYING = 5.0
-#: The scatter never counts as smaller: no loss is measured to a hundredth of a percent.
-LEAST_SCATTER = 1e-4
 #: A resolution above this share of the RMSE shows in the fit.
 COARSE = 0.2
 #: Fewer residual degrees of freedom say little of a scatter.
@@ -41,8 +37,24 @@ SETTINGS = (
 )
 
 
+def rms(residual: Array, weight: Array) -> float:
+    """Return the weighted root mean square of residuals, with no degrees-of-freedom correction."""
+    return float(np.sqrt(np.sum(weight * residual**2) / np.sum(weight)))
+
+
+def sparse_rms(endpoints: Endpoints, residual: Array, weight: Array) -> float | None:
+    """Return the root mean square over the sparse tiers; None unless there is a dense one as well.
+
+    Dense models are of another regime, and one law for both may serve the sparse ones badly.
+    """
+    lowest = endpoints.tiers == endpoints.tiers.min()
+    if lowest.all() or np.abs(endpoints.S[lowest]).max() > -LOWEST_SPARSITY:
+        return None
+    return rms(residual[~lowest], weight[~lowest])
+
+
 def residual_notes(arch: str, endpoints: Endpoints, predicted: Array, degrees_of_freedom: int) -> list[Note]:
-    """Return notes on outlying endpoints, coarse losses and the scatter of repeats.
+    """Return notes on coarse losses and the scatter of repeats.
 
     Parameters
     ----------
@@ -58,31 +70,7 @@ def residual_notes(arch: str, endpoints: Endpoints, predicted: Array, degrees_of
     notes = _repeats(arch, endpoints, predicted)
     if degrees_of_freedom < FEWEST_FREE:
         return notes
-    return _outliers(arch, endpoints, predicted) + _coarse(arch, endpoints.loss, predicted) + notes
-
-
-def _outliers(arch: str, endpoints: Endpoints, predicted: Array) -> list[Note]:
-    residual = np.log(endpoints.loss) - np.log(predicted)
-    # the normal's 75 % quantile turns a median of sizes into a standard deviation
-    centred = residual - np.median(residual)
-    scatter = max(float(np.median(np.abs(centred))) / 0.6744897501960817, LEAST_SCATTER)
-    far = np.abs(centred) / scatter
-    out = np.flatnonzero(far > OUTLYING)
-    if not len(out):
-        return []
-    labels, unit = endpoints.cells()
-    order = out[np.argsort(-far[out], kind="stable")]
-    shown = [
-        f"{labels[i]}{f' at D = {endpoints.D[i]:.4g}' if 'D' in endpoints else ''}: loss {endpoints.loss[i]:.4g} "
-        f"where the fit has {predicted[i]:.4g}"
-        for i in order[:3]
-    ]
-    more = f" and {len(out) - 3} more" if len(out) > 3 else ""
-    message = (
-        f"{arch}: {counted(len(out), 'endpoint')} over {OUTLYING:g} robust standard deviations off the fit ({unit} "
-        f"{'; '.join(shown)}{more}); kept: check these runs"
-    )
-    return [warning("outlier", message, len(out))]
+    return _coarse(arch, endpoints.loss, predicted) + notes
 
 
 def resolution(loss: Array) -> float:

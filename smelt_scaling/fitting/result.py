@@ -13,7 +13,7 @@ from smelt_scaling.engine.design import CONDITION_REFUSE_INTERVALS
 from smelt_scaling.errors import Note
 from smelt_scaling.laws import Surface
 
-__all__ = ["Certificate", "FitResult", "FitStatus"]
+__all__ = ["Certificate", "Convention", "FitResult", "FitStatus"]
 
 
 class FitStatus(Enum):
@@ -75,6 +75,39 @@ class Certificate:
         }
 
 
+@dataclass(frozen=True, kw_only=True)
+class Convention:
+    """A fit under one count of parameters.
+
+    Parameters
+    ----------
+    parameters : str
+        The column that counts them.
+    used : bool
+        Whether it is the one of the fit itself.
+    alpha, beta : float
+        Decay of the term in size, and of the term in tokens.
+    E : float
+        The floor, nats/token.
+    allocation : float
+        Exponent a of N* ~ C^a on the compute-optimal frontier: beta/(alpha + beta).
+    certified : bool
+        Whether the fit is certified.
+    """
+
+    parameters: str
+    used: bool
+    alpha: float
+    beta: float
+    E: float
+    allocation: float
+    certified: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return dict(vars(self))
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FitResult:
     """A fitted surface of one architecture and everything needed to judge it.
@@ -109,6 +142,10 @@ class FitResult:
         Caveats.
     loss_unit : str
         Unit of the losses: nats/token or bits/byte.
+    rmse_without_lowest_tier : float or None
+        ``rmse`` of this fit over the other sparsity tiers, where the lowest is a dense one beside sparse ones.
+    conventions : tuple of Convention
+        Exponents under every count of parameters in the table; empty unless there are several.
     """
 
     arch: str
@@ -127,6 +164,8 @@ class FitResult:
     pinned: Mapping[str, float]
     notes: tuple[Note, ...]
     loss_unit: str = "nats/token"
+    rmse_without_lowest_tier: float | None = None
+    conventions: tuple[Convention, ...] = ()
 
     @property
     def intervals_refused(self) -> bool:
@@ -168,11 +207,13 @@ class FitResult:
             "objective": self.objective,
             "rmse": self.rmse,
             "rmse_log": self.rmse_log,
+            "rmse_without_lowest_tier": self.rmse_without_lowest_tier,
             "n": self.n,
             "n_cells": self.n_cells,
             "delta": "inf" if np.isinf(self.delta) else self.delta,
             "window": {name: list(bounds) for name, bounds in self.window.items()},
             "certificate": self.certificate.to_dict(),
+            "conventions": [one.to_dict() for one in self.conventions],
             "notes": [note.to_dict() for note in self.notes],
         }
 

@@ -8,7 +8,7 @@ from smelt_scaling.errors import Note
 from smelt_scaling.fitting.result import FitResult
 from smelt_scaling.formatting import WIDTH, fold, format_interval, format_number, format_quantity
 
-__all__ = ["certificate_text", "fit_lines", "note_lines", "state_of"]
+__all__ = ["certificate_text", "convention_lines", "fit_lines", "note_lines", "state_of"]
 
 Intervals = Mapping[str, Mapping[str, tuple[float, float]]]
 
@@ -44,6 +44,7 @@ def fit_lines(
         )
     rows += [
         ("rmse", [f"{format_number(fit.rmse, 3)} {fit.loss_unit}" for fit in fits]),
+        *_rmse_of_sparse(fits),
         ("endpoints", [f"{fit.n} in {fit.n_cells} labels" for fit in fits]),
         ("certificate", [certificate_text(fit) for fit in fits]),
         ("condition", [format_number(fit.certificate.condition, 2) for fit in fits]),
@@ -52,6 +53,23 @@ def fit_lines(
         if all(name in fit.window for fit in fits):
             rows.append((f"window {name}", [_window(fit.window[name], unit) for fit in fits]))
     return _layout(rows)
+
+
+def convention_lines(fits: Sequence[FitResult]) -> list[str]:
+    """Return the table of exponents under every count of parameters; empty where there is one count only."""
+    rows = [["", "", "alpha", "beta", "E", "a"]]
+    for fit in fits:
+        for one in fit.conventions:
+            numbers = (one.alpha, one.beta, one.E, one.allocation)
+            count = f"{one.parameters} (used)" if one.used else one.parameters
+            rows.append([fit.arch, count, *(format_number(x) for x in numbers)])
+    if len(rows) == 1:
+        return []
+    widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+    return ["exponents by count of parameters, and a of N* ~ C^a:", *lines]
 
 
 def note_lines(notes: Sequence[Note]) -> list[str]:
@@ -87,6 +105,17 @@ def certificate_text(fit: FitResult) -> str:
     if certificate.certified:
         return f"certified, {agreeing} starts"
     return f"{certificate.status.name.lower().replace('_', ' ')} ({agreeing} starts agree)"
+
+
+def _rmse_of_sparse(fits: Sequence[FitResult]) -> list[tuple[str, list[str]]]:
+    values = [fit.rmse_without_lowest_tier for fit in fits]
+    if all(value is None for value in values):
+        return []
+    shown = [
+        "none" if value is None else f"{format_number(value, 3)} {fit.loss_unit}"
+        for value, fit in zip(values, fits, strict=True)
+    ]
+    return [("  no S=0", shown)]
 
 
 def _coefficient(fit: FitResult, name: str, interval: tuple[float, float] | None) -> str:

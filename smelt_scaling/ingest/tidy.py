@@ -31,6 +31,7 @@ def read_endpoints(
     mapping: Mapping[str, str] | None = None,
     units: Mapping[str, str] | None = None,
     flops: str | None = None,
+    include_unfinished: bool = False,
 ) -> Endpoints:
     r"""Read a table of endpoints from a file, or from standard input for "-".
 
@@ -39,7 +40,7 @@ def read_endpoints(
     path : str or pathlib.Path
         Parquet, Feather (Arrow), CSV (comma, semicolon or tab), JSON records, JSON lines; also compressed
         (gzip, zstd, bzip2, xz, or alone in a zip archive).
-    mapping, units, flops
+    mapping, units, flops, include_unfinished
         As for `Endpoints.from_frame`.
 
     Returns
@@ -66,7 +67,14 @@ def read_endpoints(
     """
     source = "<stdin>" if str(path) == "-" else str(path)
     frame, notes = read_table(path, mapping=mapping)
-    endpoints = Endpoints.from_frame(frame, source=source, mapping=mapping, units=units, flops=flops)
+    endpoints = Endpoints.from_frame(
+        frame,
+        source=source,
+        mapping=mapping,
+        units=units,
+        flops=flops,
+        include_unfinished=include_unfinished,
+    )
     if not notes:
         return endpoints
     return replace(endpoints, notes=merge_notes(endpoints.notes, notes))

@@ -18,9 +18,10 @@ from __future__ import annotations
 
 from smelt_scaling.errors import UsageError
 from smelt_scaling.laws.additive import AdditiveLaw, LogTerm
+from smelt_scaling.laws.repeated import REPEAT_CONSTANT, effective_amount
 from smelt_scaling.laws.surface import Surface
 
-__all__ = ["LAWS", "AdditiveLaw", "LogTerm", "Surface", "get_law"]
+__all__ = ["LAWS", "REPEAT_CONSTANT", "AdditiveLaw", "LogTerm", "Surface", "effective_amount", "get_law"]
 
 #: Named laws, one line each.
 LAWS: dict[str, AdditiveLaw] = {

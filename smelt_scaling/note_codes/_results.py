@@ -59,8 +59,32 @@ FITS: dict[str, NoteCode] = {
     "outlier": NoteCode(
         "warning",
         "Endpoints lie over 5 robust standard deviations off the fit; they are kept.",
-        "Check those runs for a wrong unit, a failed decay or another evaluation. If one is wrong correct it, or give "
-        "it weight 0 (--map weight=COLUMN) and say so; if many lie off, the law does not fit.",
+        "Harmless if the fit without them, in the message, is much the same. Check those runs for a wrong unit or a "
+        "failed decay; leave them out with --drop-outliers and say so. If many lie off, the law does not fit.",
+    ),
+    "dropped_outliers": NoteCode(
+        "warning",
+        "Endpoints over 5 robust standard deviations off a first fit were left out on request.",
+        "Report how many, and what they changed: the message has both. Check those runs; if many were left out, the "
+        "law does not fit, and without --drop-outliers you see by how much.",
+    ),
+    "dense_tier": NoteCode(
+        "info",
+        "A dense tier was fitted together with sparse ones, which the common law may fit worse.",
+        "Harmless if the RMSE over the sparse tiers is that of a fit to them alone: fit again with --exclude-tier 0 "
+        "and compare.",
+    ),
+    "parameter_count": NoteCode(
+        "warning",
+        "The table counts parameters in several ways, which give other exponents and other optima.",
+        "Say which count was used, and compare exponents with fits of the same count only. Another is chosen with "
+        "--map N=COLUMN.",
+    ),
+    "effective_tokens": NoteCode(
+        "info",
+        "Repeated tokens were counted by what they are worth in tokens seen once, and so is every D.",
+        "Harmless if you read D* as tokens without repetition. The discount is held at --repeat-constant, so "
+        "intervals know nothing of its error; --data-law fresh counts every token alike.",
     ),
     "low_precision": NoteCode(
         "warning",

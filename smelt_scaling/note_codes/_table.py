@@ -102,7 +102,14 @@ ROWS: dict[str, NoteCode] = {
     "unfinished": NoteCode(
         "warning",
         "Rows of unfinished runs were left out, so results are provisional.",
-        "Finish the runs and fit again. If they are finished, write finished in their status column.",
+        "Finish the runs and fit again. If they are finished, write finished in their status column. To see what they "
+        "say so far add --include-unfinished.",
+    ),
+    "provisional": NoteCode(
+        "warning",
+        "Cells lack endpoints, or unfinished runs were kept: every number made from them may still change.",
+        "Report nothing before the runs are finished, or report it as provisional. If a cell will never be finished, "
+        "delete its rows and say so.",
     ),
     "not_annealed": NoteCode(
         "warning",
@@ -160,7 +167,7 @@ ROWS: dict[str, NoteCode] = {
     "repeated_data": NoteCode(
         "warning",
         "Runs pass more than four times over their unique tokens; laws in D overrate such tokens.",
-        "Harmless if every architecture repeats alike and only they are compared. For a law of fresh tokens leave "
-        "these rows out, or give them weight 0.",
+        "Harmless if every architecture repeats alike and only they are compared. To discount "
+        "repeated tokens fit with --data-law repeated; for a law of fresh tokens leave these rows out.",
     ),
 }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from smelt_scaling._json import dumps
 from smelt_scaling.analyses.design import PARTS
 from smelt_scaling.analyses.frames import notes_of
-from smelt_scaling.errors import Note, UsageError
+from smelt_scaling.errors import CAPTIONED, Note, UsageError
 from smelt_scaling.reporting.design import design_document
 from smelt_scaling.reporting.document import Document
 from smelt_scaling.reporting.latex import to_latex
@@ -158,6 +159,9 @@ def render_study(study: Study, form: str = "md", *, provenance: Mapping[str, Any
 
 
 def _written(document: Document, form: str, notes: Sequence[Note]) -> str:
+    captioned = tuple(note.message for note in notes if note.code in CAPTIONED)
+    document = replace(document, caption=(*captioned, *document.caption))
+    notes = [note for note in notes if note.code not in CAPTIONED]
     if form == "table":
         return to_text(document)
     if form == "md":

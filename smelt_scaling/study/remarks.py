@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import combinations
 
 import numpy as np
@@ -16,12 +16,18 @@ from smelt_scaling.fitting import FitSettings
 from smelt_scaling.laws import AdditiveLaw
 from smelt_scaling.study.model import Bootstrap
 
-__all__ = ["study_notes"]
+__all__ = ["answered", "study_notes"]
 
 Labels = NDArray[np.str_]
 
 #: How far a table's own FLOPs per token may be from flops_per_param * N without a word.
 FLOPS_TOLERANCE = 0.1
+
+
+def answered(notes: Iterable[Note], settings: FitSettings) -> list[Note]:
+    """Leave out caveats of the table that a setting of the fit has dealt with."""
+    dealt_with = {"repeated_data"} if settings.data_law == "repeated" else set()
+    return [note for note in notes if note.code not in dealt_with]
 
 
 def study_notes(
@@ -39,6 +45,13 @@ def study_notes(
         rule = f"F = {settings.flops_per_param:g} N, C = F D (--flops-per-param)"
         notes.append(info("flops_per_param", f"law {law.name} is in parameters: {rule}"))
         notes += _own_flops(law, endpoints, settings)
+    if settings.data_law == "repeated":
+        message = (
+            f"tokens are counted by what they are worth if seen once, U + U R (1 - exp(-(D/U - 1)/R)) with "
+            f"R = {settings.repeat_constant:g} (--data-law repeated): every D, D* too, is of fresh tokens; "
+            "C of the runs is what was spent"
+        )
+        notes.append(info("effective_tokens", message, len(endpoints)))
     if bootstrap.unit == "row":
         message = (
             "no column cell, scale, trunk or run: single rows are resampled; if several rows share a run, name it with "

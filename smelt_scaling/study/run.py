@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from smelt_scaling._schema import counted
 from smelt_scaling.endpoints import Endpoints
 from smelt_scaling.errors import Note, UsageError, info, merge_notes
-from smelt_scaling.fitting import FitSettings, Fitted, fit_architecture
-from smelt_scaling.laws import AdditiveLaw, get_law
+from smelt_scaling.fitting import FitSettings, Fitted, fit_screened, with_conventions
+from smelt_scaling.fitting.pins import Pins, require_own_evaluation, settle_pins
+from smelt_scaling.laws import REPEAT_CONSTANT, AdditiveLaw, get_law
 from smelt_scaling.resampling import Draws, Plan, bootstrap_plan, jackknife_plan, refit
 from smelt_scaling.resampling.replicates import degenerate_replicates
 from smelt_scaling.study.model import Bootstrap, Study
 from smelt_scaling.study.provenance import describe_run
-from smelt_scaling.study.remarks import study_notes
+from smelt_scaling.study.remarks import answered, study_notes
 
 __all__ = ["fit", "weighted_rows"]
 
@@ -42,11 +43,15 @@ def fit(
     seed: int = 0,
     delta: float | Literal["auto"] = 1e-3,
     residual: Literal["log", "raw"] = "log",
-    pins: Mapping[str, float | Mapping[str, float]] | None = None,
+    pins: Pins | None = None,
     starts: int | Literal["thorough"] = 64,
     resample: str | None = None,
     engine: Literal["newton", "lbfgsb"] = "newton",
     flops_per_param: float = 6.0,
+    drop_outliers: bool = False,
+    cell_weights: Literal["rows", "equal"] = "rows",
+    data_law: Literal["fresh", "repeated"] = "fresh",
+    repeat_constant: float = REPEAT_CONSTANT,
     progress: Callable[[int, int], None] | None = None,
 ) -> Study:
     """Fit every architecture and resample its experimental units.
@@ -66,7 +71,8 @@ def fit(
     residual : {"log", "raw"}
         Residual of the logarithm of the loss, or of the loss.
     pins : mapping, optional
-        Parameters to hold: ``{"E": 1.6}`` for every architecture, ``{"smelt": {"E": 1.6}}`` for one.
+        Parameters to hold: ``{"E": 1.6}`` for every architecture, ``{"smelt": {"E": 1.6}}`` for one. A value may name
+        the evaluation set that it belongs to, ``{"E": (1.6, "paloma/macro")}``, which must be the table's.
     starts : int or "thorough"
         Starts of the point fit; ``"thorough"`` also restarts every replicate from eight other optima.
     resample : {"cell", "trunk", "run", "row"}, optional
@@ -75,6 +81,17 @@ def fit(
         Optimiser.
     flops_per_param : float
         F = flops_per_param * N, for laws in N.
+    drop_outliers : bool
+        Leave out endpoints over 5 robust standard deviations off a first fit, and fit again, once. Otherwise they are
+        kept, and the note `outlier` says what the fit would be without them.
+    cell_weights : {"rows", "equal"}
+        "equal" gives every resampled unit of an architecture the same total weight, shared among its rows in proportion
+        to the column ``weight``.
+    data_law : {"fresh", "repeated"}
+        "repeated" fits the law to what tokens are worth if seen once, from the column ``unique_tokens``; D of every
+        result counts such tokens then, and compute stays what was spent.
+    repeat_constant : float
+        R_D* of the latter; see `smelt_scaling.laws.effective_amount`.
     progress : callable, optional
         Called with (refits done, refits in all).
 
@@ -107,22 +124,35 @@ def fit(
     endpoints.require_one_law()
     provenance = describe_run(endpoints)  # before the fit: the file may change while it runs
     law = get_law(law)
+    held, tags = settle_pins(pins, endpoints.archs)
     settings = FitSettings(
         delta=delta,
         residual=residual,
-        pins=_normalise_pins(pins, endpoints.archs),
+        pins=held,
+        pin_tags=tags,
         starts=starts,
         engine=engine,
         flops_per_param=flops_per_param,
+        drop_outliers=drop_outliers,
+        cell_weights=cell_weights,
+        data_law=data_law,
+        repeat_constant=repeat_constant,
     )
+    require_own_evaluation(endpoints, settings)
     endpoints, ignored = weighted_rows(endpoints)
-    labels, unit = endpoints.cells(resample)
-    by_arch = {arch: labels[endpoints.arch == arch] for arch in endpoints.archs}
     with threadpool_limits(limits=1):  # two BLAS threads are up to 16 times slower on matrices this small
-        fitted = {
-            arch: fit_architecture(arch, rows, law, settings, n_cells=len(np.unique(by_arch[arch])))
+        screened = {
+            arch: fit_screened(arch, rows, law, settings, resample=resample)
             for arch, rows in endpoints.by_arch().items()
         }
+        # rows are sorted by architecture first
+        endpoints = endpoints.select(np.concatenate([kept for _, kept in screened.values()]))
+        fitted = {
+            arch: with_conventions(screened[arch][0], rows, settings, resample=resample)
+            for arch, rows in endpoints.by_arch().items()
+        }
+        labels, unit = endpoints.cells(resample)
+        by_arch = {arch: labels[endpoints.arch == arch] for arch in endpoints.archs}
         jackknife = _jackknife(fitted, by_arch, settings)
         draws, summary = _bootstrap(fitted, by_arch, unit, bootstrap, seed, settings, progress)
     return Study(
@@ -134,7 +164,11 @@ def fit(
         settings=settings,
         endpoints=endpoints,
         provenance=provenance,
-        notes=merge_notes(endpoints.notes, ignored, study_notes(law, endpoints, settings, summary, by_arch)),
+        notes=merge_notes(
+            answered(endpoints.notes, settings),
+            ignored,
+            study_notes(law, endpoints, settings, summary, by_arch),
+        ),
     )
 
 
@@ -147,21 +181,6 @@ def weighted_rows(endpoints: Endpoints) -> tuple[Endpoints, list[Note]]:
     return endpoints.select(~unused), [
         info("zero_weight", f"{counted(count, 'row')} of weight 0 left out of the fit", count)
     ]
-
-
-def _normalise_pins(
-    pins: Mapping[str, float | Mapping[str, float]] | None, archs: tuple[str, ...]
-) -> dict[str, dict[str, float]] | None:
-    """Return architecture ("" for all) -> parameter -> value."""
-    result: dict[str, dict[str, float]] = {}
-    for key, value in (pins or {}).items():
-        if isinstance(value, Mapping):
-            if key not in archs:
-                raise UsageError(f"pin {key}: no such architecture; there are {', '.join(archs)}")
-            result.setdefault(key, {}).update({name: float(v) for name, v in value.items()})
-        else:
-            result.setdefault("", {})[key] = float(value)
-    return result or None
 
 
 def _indices(plan: Plan, labels: Mapping[str, Labels]) -> dict[str, NDArray[np.intp]]:

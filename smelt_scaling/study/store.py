@@ -16,7 +16,7 @@ from smelt_scaling._json import dumps
 from smelt_scaling._schema import NATS
 from smelt_scaling.endpoints import Endpoints
 from smelt_scaling.errors import Note, StudyError
-from smelt_scaling.fitting import Certificate, FitResult, FitSettings, FitStatus
+from smelt_scaling.fitting import Certificate, Convention, FitResult, FitSettings, FitStatus
 from smelt_scaling.laws import AdditiveLaw, Surface, get_law
 from smelt_scaling.resampling import Draws
 from smelt_scaling.study.model import SCHEMA_VERSION, Bootstrap, Study
@@ -135,7 +135,11 @@ def load_study(folder: str | Path) -> Study:
             bootstrap=Bootstrap(**_known(Bootstrap, data["bootstrap"])),
             settings=FitSettings(
                 **_known(FitSettings, settings)
-                | {"delta": _number(settings["delta"]), "pins": settings["pins"] or None}
+                | {
+                    "delta": _number(settings["delta"]),
+                    "pins": settings["pins"] or None,
+                    "pin_tags": settings.get("pin_tags") or None,
+                }
             ),
             endpoints=endpoints,
             provenance=data["provenance"],
@@ -197,6 +201,8 @@ def _fit_result(item: dict[str, Any], law: AdditiveLaw) -> FitResult:
         pinned=item["pinned"],
         notes=_notes(item["notes"]),
         loss_unit=item.get("loss_unit", NATS),
+        conventions=tuple(Convention(**_known(Convention, one)) for one in item.get("conventions", [])),
+        rmse_without_lowest_tier=item.get("rmse_without_lowest_tier"),
     )
 
 

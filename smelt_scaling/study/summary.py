@@ -5,8 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from textwrap import wrap
 
-from smelt_scaling.errors import FrontierError
-from smelt_scaling.fitting.summary import fit_lines, note_lines
+import numpy as np
+
+from smelt_scaling.errors import CAPTIONED, FrontierError
+from smelt_scaling.fitting.summary import convention_lines, fit_lines, note_lines
 from smelt_scaling.formatting import WIDTH, format_percent
 from smelt_scaling.frontier import Frontier
 from smelt_scaling.laws import Surface
@@ -14,6 +16,9 @@ from smelt_scaling.resampling import percentile_interval, tail_rank
 from smelt_scaling.study.model import Study
 
 __all__ = ["intervals_of", "summary_lines"]
+
+#: Units that are named where their number of endpoints is told, and numbers that are told one by one.
+MOST_NAMES, MOST_LEVELS = 3, 6
 
 
 def summary_lines(study: Study, *, level: float = 0.95) -> list[str]:
@@ -25,6 +30,8 @@ def summary_lines(study: Study, *, level: float = 0.95) -> list[str]:
     ]
     if study.bootstrap.status == "refused":
         lines[:0] = wrap(f"NO BOOTSTRAP INTERVALS: {study.bootstrap.reason}", WIDTH)
+    captioned = [note for note in study.all_notes if note.code in CAPTIONED]
+    lines[:0] = [line for note in captioned for line in wrap(note.message, WIDTH)]
     lines.append("")
     gamma: dict[str, float] = {}
     # gamma holds no exponent of 1-S, so that a single tier leaves it as good as several do
@@ -36,12 +43,43 @@ def summary_lines(study: Study, *, level: float = 0.95) -> list[str]:
             gamma[arch] = point
     extra = {"gamma": gamma} if len(gamma) == len(study.fits) else {}
     lines += fit_lines(list(study.fits.values()), intervals_of(study, level), extra)
+    if conventions := convention_lines(list(study.fits.values())):
+        lines += ["", *conventions]
+    if counts := _counts_line(study):
+        lines += ["", *wrap(counts, WIDTH)]
     if study.bootstrap.status != "refused":
         lines += ["", *wrap(_resampling_line(study, level), WIDTH)]
-    notes = [note for note in study.all_notes if note.code != "bootstrap_refused"]  # the first line says it
+    said = CAPTIONED | {"bootstrap_refused"}  # by the first lines
+    notes = [note for note in study.all_notes if note.code not in said]
     if notes:
         lines += ["", *note_lines(notes)]
     return lines
+
+
+def _counts_line(study: Study) -> str:
+    """Say how many endpoints each resampled unit has, where that differs or has been evened out."""
+    unit = study.bootstrap.unit
+    labels, _ = study.endpoints.cells("cell" if unit == "scale*tier" else unit)
+    parts, ragged = [], False
+    for arch in study.archs:
+        names, counts = np.unique(labels[study.endpoints.arch == arch], return_counts=True)
+        levels = np.unique(counts).tolist()
+        ragged |= len(levels) > 1
+        told = [_told(level, names[counts == level].tolist()) for level in levels]
+        if len(told) > MOST_LEVELS:
+            told = [f"{levels[0]} to {levels[-1]}, median {np.median(counts):g}"]
+        parts.append(f"{arch} {', '.join(told)}")
+    equal = study.settings.cell_weights == "equal"
+    if not (equal or ragged):
+        return ""
+    rule = f" (every {unit} has the same total weight)" if equal else ""
+    return f"endpoints per {unit}: {'; '.join(parts)}{rule}"
+
+
+def _told(count: int, names: list[str]) -> str:
+    return (
+        f"{count} in {', '.join(names)}" if len(names) <= MOST_NAMES else f"{count} in each of {len(names)}"
+    )
 
 
 def intervals_of(study: Study, level: float = 0.95) -> dict[str, dict[str, tuple[float, float]]]:
