@@ -73,7 +73,6 @@ def design_report(
     """
     import pandas as pd
 
-    from smelt_scaling._text import Text
     from smelt_scaling.analyses.design_map import arch_codes, cell_map, tier_rows
     from smelt_scaling.analyses.flops_check import flops_rows
     from smelt_scaling.analyses.intake_tables import column_rows, intake_rows
@@ -85,8 +84,8 @@ def design_report(
         raise DataError(endpoints.explain_missing(*missing))
     endpoints.require_one_law()  # what a fit would refuse, said before one is tried
     used, ignored = weighted_rows(endpoints)
-    labels, unit = used.cells(resample)
-    label = Text.of(labels).codes.astype(np.intp)
+    labels, unit = used._units(resample)  # codes: a million labels are not written out
+    label = labels.codes.astype(np.intp)
     arch = arch_codes(used)
     rows = [
         _row(law, name, own, label[arch == number], flops_per_param)
@@ -121,7 +120,6 @@ def _row(
     law: AdditiveLaw, arch: str, own: Endpoints, label: NDArray[np.intp], flops_per_param: float
 ) -> tuple[dict[str, Any], list[Note]]:
     """Return the row of one architecture and its notes; ``label`` codes the resampling labels."""
-    from smelt_scaling._text import Text
     from smelt_scaling.analyses.conditioning import assess
     from smelt_scaling.engine.design import exponent_levels, identify
     from smelt_scaling.fitting.estimate import frontier_columns
@@ -134,7 +132,7 @@ def _row(
         "arch": arch,
         "endpoints": len(own),
         "cells": int(np.count_nonzero(np.bincount(label))),
-        "scales": len(Text.of(own["scale"]).names) if "scale" in own else None,
+        "scales": len(own._stored["scale"].present()) if "scale" in own else None,
         "tiers": len(np.unique(own.tiers)) if "S" in own else None,
         "horizons": len(np.unique(own.D)) if "D" in own else None,
         "parameters": len(law.parameters) - len(found.dropped_terms | found.dropped_exponents),

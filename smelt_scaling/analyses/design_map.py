@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from smelt_scaling._text import Text
 from smelt_scaling.endpoints import Endpoints
 from smelt_scaling.engine.design import level_index
 from smelt_scaling.formatting import format_quantity
@@ -59,7 +58,7 @@ def cell_map(endpoints: Endpoints) -> Map:
     length = next((name for name in LENGTHS if name in endpoints and name != size), "")
     measure = next(endpoints[name] for name in ("F", "N_act", "N", "C", "loss") if name in endpoints)
     named = size in ("scale", "cell")
-    codes: Index = Text.of(endpoints[size]).codes.astype(np.intp) if named else level_index(np.log(measure))
+    codes: Index = endpoints._stored[size].codes.astype(np.intp) if named else level_index(np.log(measure))
     tier = endpoints.tiers
     horizon = level_index(np.log(endpoints[length])) if length else np.zeros(len(arch), dtype=np.intp)
     width = int(tier.max()) + 1
@@ -76,7 +75,7 @@ def cell_map(endpoints: Endpoints) -> Map:
     sparsity = _medians(endpoints.S, cell) if "S" in endpoints else None
     cells = [
         {
-            "cell": str(endpoints[size][first[c]]) if named else f"{size} {format_quantity(middle[c])}",
+            "cell": str(endpoints._stored[size][first[c]]) if named else f"{size} {format_quantity(middle[c])}",
             "size": float(middle[c]),
             "tier": int(tier[first[c]]),
             "S": None if sparsity is None else float(sparsity[c]),

@@ -205,7 +205,9 @@ def null_direction(problem: Problem, theta: Array) -> tuple[str, ...]:
     """Name the parameters that make up the least determined direction, largest share first."""
     jacobian = np.sqrt(problem.weight)[:, None] * _jacobian(problem, theta)
     norms = np.linalg.norm(jacobian, axis=0)
-    direction = np.linalg.svd(jacobian / np.where(norms == 0, 1.0, norms), full_matrices=True)[2][-1]
+    # the full matrix has a row per endpoint squared; it is needed only where rows are fewer than columns
+    full = len(jacobian) < jacobian.shape[1]
+    direction = np.linalg.svd(jacobian / np.where(norms == 0, 1.0, norms), full_matrices=full)[2][-1]
     names = [name for name, free in zip(problem.law.parameters, problem.free, strict=True) if free]
     order = np.argsort(-np.abs(direction), kind="stable")
     return tuple(names[i] for i in order if abs(direction[i]) > 0.1)
