@@ -75,7 +75,9 @@ def cell_map(endpoints: Endpoints) -> Map:
     sparsity = _medians(endpoints.S, cell) if "S" in endpoints else None
     cells = [
         {
-            "cell": str(endpoints._stored[size][first[c]]) if named else f"{size} {format_quantity(middle[c])}",
+            "cell": str(endpoints._stored[size][first[c]])
+            if named
+            else f"{size} {format_quantity(middle[c])}",
             "size": float(middle[c]),
             "tier": int(tier[first[c]]),
             "S": None if sparsity is None else float(sparsity[c]),

@@ -87,8 +87,6 @@ class Segment:
         The highest learning rate; NaN if none is logged.
     lr_ends, annealed_ends : (float, float)
         The first and the last learning rate, and whether its rows are annealed; NaN if not logged.
-    even : bool
-        Whether the distance between logged steps is constant (a sample of the rows has uneven ones).
     facts : mapping
         What the file says of the run.
     """
@@ -107,7 +105,6 @@ class Segment:
     lr_peak: float
     lr_ends: tuple[float, float]
     annealed_ends: tuple[float, float]
-    even: bool
     facts: Mapping[str, float | str] = field(default_factory=dict)
 
 
@@ -132,12 +129,17 @@ class _Thinned:
     values: Floats = field(default_factory=lambda: np.empty(0))
 
     def add(self, steps: Floats, values: Floats) -> None:
+        if self.stride > 1:  # most rows of a long series fall out here, before anything is copied
+            bucket = np.floor(steps / self.stride)
+            first = np.empty(len(steps), dtype=np.bool_)
+            first[0] = not len(self.steps) or bucket[0] != np.floor(self.steps[-1] / self.stride)
+            np.not_equal(bucket[1:], bucket[:-1], out=first[1:])
+            steps, values = steps[first], values[first]
         self.steps, self.values = np.append(self.steps, steps), np.append(self.values, values)
         while len(self.steps) > SAMPLE:
+            self.stride *= 2
             first = np.diff(np.floor(self.steps / self.stride), prepend=np.nan) != 0
             self.steps, self.values = self.steps[first], self.values[first]
-            if len(self.steps) > SAMPLE:
-                self.stride *= 2
 
 
 @dataclass(kw_only=True, eq=False)
@@ -161,7 +163,6 @@ class _Open:
     lasts: dict[str, Last] = field(default_factory=dict)
     marks: list[Mark] = field(default_factory=list)
     series: dict[str, _Thinned] = field(default_factory=dict)
-    distances: set[float] = field(default_factory=set)
 
     def add(self, keys: Keys, step: Floats, values: Mapping[str, Floats], time: Floats | None) -> None:
         """Add rows, cut where a decay ends, so that the mark there holds what was said before."""
@@ -184,8 +185,6 @@ class _Open:
             if end < len(step) and self.lasts:
                 self.marks.append(Mark(step=self.last_step, lasts=dict(self.lasts)))
             begin = end
-        if len(self.distances) < 4 and len(step) > 1:
-            self.distances.update([d for d in np.unique(np.diff(step))[:4].tolist() if d > 0])
         self.rows += len(step)
         self.lr, self.annealed, self.lr_peak = float(lr[-1]), float(annealed[-1]), float(peak[-1])
         self.lr_first, self.annealed_first = _first(self.lr_first, lr), _first(self.annealed_first, annealed)
@@ -208,18 +207,20 @@ class _Open:
         annealed: Floats,
         offset: int,
     ) -> None:
-        finite, infinite = np.flatnonzero(np.isfinite(values)), np.flatnonzero(np.isinf(values))
-        if finite.size:
-            row = int(finite[-1])
+        finite = np.isfinite(values)
+        whole = bool(finite.all())
+        last = len(values) - 1 if whole else int(np.flatnonzero(finite)[-1]) if finite.any() else -1
+        if last >= 0:
             self.lasts[key] = Last(
-                step=float(step[row]),
-                value=float(values[row]),
-                tokens=math.nan if tokens is None else float(tokens[offset + row]),
-                lr=float(lr[offset + row]),
-                annealed=float(annealed[offset + row]),
+                step=float(step[last]),
+                value=float(values[last]),
+                tokens=math.nan if tokens is None else float(tokens[offset + last]),
+                lr=float(lr[offset + last]),
+                annealed=float(annealed[offset + last]),
             )
-            self.series.setdefault(key, _Thinned()).add(step[finite], values[finite])
-        if infinite.size and (not finite.size or infinite[-1] > finite[-1]):
+            thinned = self.series.setdefault(key, _Thinned())
+            thinned.add(*((step, values) if whole else (step[finite], values[finite])))
+        if not whole and np.isinf(values[last + 1 :]).any():
             self.lasts[key] = replace(self.lasts.get(key, Last()), broken=True)
 
     def closed(self, facts: Mapping[str, float | str]) -> Segment:
@@ -239,7 +240,6 @@ class _Open:
             lr_peak=self.lr_peak,
             lr_ends=(self.lr_first, self.lr),
             annealed_ends=(self.annealed_first, self.annealed),
-            even=len(self.distances) <= 1,
             facts=dict(facts),
         )
 
@@ -256,6 +256,8 @@ def _carried(values: Floats | None, before: float, n: int) -> Floats:
     if values is None:
         return np.full(n, before)
     known = np.isfinite(values)
+    if known.all():
+        return values
     place = np.maximum.accumulate(np.where(known, np.arange(1, n + 1), 0))
     return np.concatenate([[before], np.where(known, values, before)])[place]
 
@@ -338,6 +340,8 @@ def _forward(block: Block, logged: Mapping[str, float]) -> Iterator[_Part]:
     while True:
         highest = max(known.values(), default=-math.inf)
         step = block.step[begin:]
+        if step[0] >= highest and (step[1:] >= step[:-1]).all():
+            break
         back = begin + np.flatnonzero(step < np.maximum.accumulate(np.append(highest, step))[:-1])
         for row in back.tolist():
             _log(known, block.step[seen:row], {key: column[seen:row] for key, column in block.values.items()})
@@ -354,7 +358,11 @@ def _forward(block: Block, logged: Mapping[str, float]) -> Iterator[_Part]:
 
 
 def _log(logged: dict[str, float], step: Floats, values: Mapping[str, Floats]) -> None:
+    """Record the highest step at which each key was logged."""
+    highest = float(step.max()) if len(step) else -math.inf
     for key, column in values.items():
-        at = ~np.isnan(column)
-        if at.any():
-            logged[key] = max(logged.get(key, -math.inf), float(step[at].max()))
+        lacking = np.isnan(column)
+        if not lacking.any():
+            logged[key] = max(logged.get(key, -math.inf), highest)
+        elif not lacking.all():
+            logged[key] = max(logged.get(key, -math.inf), float(step[~lacking].max()))
