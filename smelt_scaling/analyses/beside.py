@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from smelt_scaling.analyses.ends import ends_beside
 from smelt_scaling.analyses.rounding import moved_by_rounding, rounding_note
 from smelt_scaling.analyses.view import IntervalKind, Side, View, ends
 from smelt_scaling.errors import Note, info, warning
@@ -65,7 +66,7 @@ def columns_beside(comparison: Comparison) -> tuple[Columns, list[Note]]:
     """Return the further columns of a table of gains, and their notes; no column where the source knows nothing."""
     columns: Columns = {}
     notes: list[Note] = []
-    for part in (_forced, _rounding, _noise, _time):
+    for part in (_forced, _ends, _rounding, _noise, _time):
         more, said = part(comparison)
         columns |= more
         notes += said
@@ -91,6 +92,13 @@ def _forced(comparison: Comparison) -> tuple[Columns, list[Note]]:
     )
     rows = len(comparison.budget)
     return {"forced": [", ".join(comparison.forced)] * rows}, [warning("forced_comparison", message, rows)]
+
+
+def _ends(comparison: Comparison) -> tuple[Columns, list[Note]]:
+    """Say how the intervals hold for all rows at once, and against other draws."""
+    if comparison.m_drawn is None or comparison.interval != "percentile":
+        return {}, []
+    return ends_beside(comparison.m_drawn, comparison.level), []
 
 
 def _rounding(comparison: Comparison) -> tuple[Columns, list[Note]]:

@@ -78,7 +78,9 @@ def ce_gain(
         unreachable_draws, draws, gain_positive_share``. Gains are fractions. Where the source knows more:
         ``gain_rounding`` (how far the digits of printed coefficients let the gain move), ``noise_equivalent_gain``
         (what one standard deviation of repeated runs is worth), ``time_multiplier`` with its ends (wall-clock, where
-        both architectures have tokens_per_s), ``forced`` (in what the losses differ). ``.attrs`` holds ``notes``,
+        both architectures have tokens_per_s), ``forced`` (in what the losses differ). With draws:
+        ``gain_together_lo``, ``gain_together_hi`` (an interval for all rows at once) and ``gain_lo_error``,
+        ``gain_hi_error`` (Monte-Carlo standard errors of the ends). ``.attrs`` holds ``notes``,
         ``turnover`` and ``settings``.
 
     Raises

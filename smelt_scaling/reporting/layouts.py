@@ -37,6 +37,10 @@ GAIN = (
     Column(key="loss", header="loss", kind="number"),
 )
 
+TOGETHER = Column(
+    key="gain_together", header="all rows at once", kind="percent", interval=True, redundant=True, absent=""
+)
+
 TURNOVER = (
     SPARSITY,
     Column(key="peak_at", header="peak at", kind="printed", absent="none"),
@@ -89,6 +93,8 @@ def gain_document(frame: pd.DataFrame) -> Document:
             "irreducible loss is higher."
         )
     forced = rows[0].get("forced")
+    together = len(rows) > 1 and any(row.get("gain_together_lo") is not None for row in rows)
+    columns = (*GAIN[:3], TOGETHER, *GAIN[3:]) if together else GAIN
     mark = f"FORCED, NOT COMPARABLE ({forced} differs): " if forced else ""
     return Document(
         title=f"{mark}Compute saved by {target} relative to {reference} at equal loss",
@@ -98,15 +104,23 @@ def gain_document(frame: pd.DataFrame) -> Document:
             ),
             f"Budgets of {target} and what the same loss costs {reference} in training FLOPs; loss in "
             f"{_loss_unit(frame)}.",
+            *_precision_sentence(rows),
             *(
                 [f"Wall-clock is the time {reference} takes for that loss over the time of {target}."]
                 if any(row.get("time_multiplier") is not None for row in rows)
                 else []
             ),
         ),
-        grids=(make_grid(rows, GAIN), turning) if turning.rows else (make_grid(rows, GAIN),),
+        grids=(make_grid(rows, columns), turning) if turning.rows else (make_grid(rows, columns),),
         footnotes=tuple(footnotes),
     )
+
+
+def _precision_sentence(rows: Rows) -> list[str]:
+    """Say how far other draws would move the ends."""
+    errors = [row.get(f"gain_{end}_error") for row in rows for end in ("lo", "hi")]
+    known = [error for error in errors if error is not None]
+    return [f"Monte-Carlo error of an end: up to {100 * max(known):.1f} points."] if known else []
 
 
 def _turning_rows(frame: pd.DataFrame) -> tuple[str, list[dict[str, Any]]]:
