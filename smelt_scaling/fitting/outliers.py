@@ -30,10 +30,19 @@ FEWEST_FREE = 5
 NAMED, NAMED_DROPPED = 3, 12
 
 
-def distances(loss: Array, predicted: Array) -> Array:
+def distances(loss: Array, predicted: Array, fitted: int = 0) -> Array:
     """Return how far each loss lies from its prediction, in robust standard deviations of the log residual.
 
-    Residuals are taken from their median, and their scatter is 1.4826 times the median of their sizes.
+    Residuals are taken from their median, and their scatter is 1.4826 times the median of their sizes, the smallest
+    of which do not count: a robust fit passes through about as many endpoints as it has parameters, and their zeros
+    would make few endpoints look precise (Maronna, Martin and Yohai, "Robust Statistics", 2006, section 4.4).
+
+    Parameters
+    ----------
+    loss, predicted : (n,) array
+        What was measured, and what was fitted.
+    fitted : int
+        Number of parameters that were fitted, fewer than n.
 
     Examples
     --------
@@ -42,8 +51,9 @@ def distances(loss: Array, predicted: Array) -> Array:
     """
     residual = np.log(loss) - np.log(predicted)
     centred = residual - np.median(residual)
+    sizes = np.sort(np.abs(centred))[fitted:]
     # the normal's 75 % quantile turns a median of sizes into a standard deviation
-    scatter = max(float(np.median(np.abs(centred))) / 0.6744897501960817, LEAST_SCATTER)
+    scatter = max(float(np.median(sizes)) / 0.6744897501960817, LEAST_SCATTER)
     return np.asarray(centred / scatter)
 
 
@@ -104,10 +114,14 @@ def _fit(
 
 
 def _outlying(fitted: Fitted, endpoints: Endpoints) -> Mask:
-    problem = fitted.problem
-    if len(endpoints) - int(problem.free.sum()) < FEWEST_FREE:
+    if len(endpoints) - int(fitted.problem.free.sum()) < FEWEST_FREE:
         return np.zeros(len(endpoints), dtype=bool)
-    return np.abs(distances(endpoints.loss, problem.predicted(fitted.theta))) > OUTLYING
+    return np.abs(_distances(endpoints, fitted)) > OUTLYING
+
+
+def _distances(endpoints: Endpoints, fitted: Fitted) -> Array:
+    problem = fitted.problem
+    return distances(endpoints.loss, problem.predicted(fitted.theta), int(problem.free.sum()))
 
 
 def _influence(every: Fitted, rest: Fitted, kept: Mask) -> str:
@@ -125,7 +139,7 @@ def _influence(every: Fitted, rest: Fitted, kept: Mask) -> str:
 def _named(endpoints: Endpoints, fitted: Fitted, out: Mask, most: int) -> str:
     """Name outlying endpoints, the farthest first: cell, D, loss, residual."""
     predicted = fitted.problem.predicted(fitted.theta)
-    far = distances(endpoints.loss, predicted)
+    far = _distances(endpoints, fitted)
     labels, unit = endpoints.cells()
     rows = np.flatnonzero(out)
     rows = rows[np.argsort(-np.abs(far[rows]), kind="stable")]

@@ -65,8 +65,8 @@ FITS: dict[str, NoteCode] = {
     "dropped_outliers": NoteCode(
         "warning",
         "Endpoints over 5 robust standard deviations off a first fit were left out on request.",
-        "Report how many, and what they changed: the message has both. Check those runs; if many were left out, the "
-        "law does not fit, and without --drop-outliers you see by how much.",
+        "Report how many, and what they changed: the message has both, and intervals take the rest as given. Check "
+        "those runs; if many were left out, the law does not fit, and without --drop-outliers you see by how much.",
     ),
     "dense_tier": NoteCode(
         "info",
