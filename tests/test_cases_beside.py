@@ -322,6 +322,28 @@ def test_case_42i_a_sparsity_between_those_of_two_architectures_is_of_their_tier
     assert frame["time_multiplier"].notna().all()
 
 
+def test_case_42j_an_unreachable_leave_one_out_fit_leaves_no_interval() -> None:
+    """Nor a warning, since infinity is no number to take a variance of: floors .02 apart, far beyond four cells."""
+    F, D = (
+        axis.ravel()
+        for axis in np.meshgrid(np.geomspace(3e8, 1e10, 4), np.geomspace(1e10, 2e11, 4), indexing="ij")
+    )
+    rng = np.random.default_rng(3)
+    frames = [
+        pd.DataFrame(
+            {"arch": arch, "scale": [f"{f:.2g}" for f in F], "F": F, "D": D, "tokens_per_s": 1e15 / F}
+        ).assign(
+            loss=(floor + 1366 * F**-0.3703 + 1.975e6 * D**-0.6594) * np.exp(0.003 * rng.normal(size=len(F)))
+        )
+        for arch, floor in (("base", 1.5), ("ours", 1.48))
+    ]
+    found = ce_gain(
+        fit(Endpoints.from_frame(pd.concat(frames)), "additive", bootstrap=0), 1e25, interval="jackknife-t"
+    )
+    assert found["gain"].notna().all()
+    assert found[["gain_lo", "gain_hi", "time_multiplier_lo", "time_multiplier_hi"]].isna().all(axis=None)
+
+
 def test_case_42f_a_law_without_sizes_has_no_time() -> None:
     timed = study(law="power-c", tokens_per_s=1e5)
     frame = ce_gain(timed, 1e20, target="smelt")

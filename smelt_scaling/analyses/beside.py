@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from smelt_scaling._schema import counted
 from smelt_scaling.analyses.ends import ends_beside
 from smelt_scaling.analyses.rounding import moved_by_rounding, rounding_note
 from smelt_scaling.analyses.view import IntervalKind, Side, View, ends
@@ -16,7 +17,7 @@ from smelt_scaling.formatting import format_percent
 from smelt_scaling.frontier import Frontier, log_multiplier
 from smelt_scaling.laws import Surface
 
-__all__ = ["Comparison", "columns_beside"]
+__all__ = ["Comparison", "columns_beside", "reachable"]
 
 Array = NDArray[np.float64]
 Columns = dict[str, list[Any]]
@@ -60,6 +61,15 @@ class Comparison:
     forced: tuple[str, ...]
     level: float
     interval: IntervalKind
+
+
+#: ln(C_ref / C_tgt) at which a gain is 1 to the last bit of a double.
+OUT_OF_REACH = 53 * np.log(2.0)
+
+
+def reachable(m: Array) -> Array:
+    """Count a multiplier so large that the gain rounds to 1 as unreachable: nobody can name that budget."""
+    return np.where(m < OUT_OF_REACH, m, np.inf)
 
 
 def columns_beside(comparison: Comparison) -> tuple[Columns, list[Note]]:
@@ -106,7 +116,8 @@ def _rounding(comparison: Comparison) -> tuple[Columns, list[Note]]:
     view, log_budget = comparison.view, np.log(comparison.budget)
 
     def gain(target: Surface, reference: Surface) -> Array:
-        m = log_multiplier(view.frontier(target), view.frontier(reference), log_budget, comparison.sparsity)
+        frontiers = view.frontier(target), view.frontier(reference)
+        m = reachable(log_multiplier(*frontiers, log_budget, comparison.sparsity))
         return np.where(np.isinf(m), np.nan, -np.expm1(-m))
 
     moved = moved_by_rounding(comparison.pair, gain)
@@ -115,9 +126,10 @@ def _rounding(comparison: Comparison) -> tuple[Columns, list[Note]]:
     known = moved[np.isfinite(moved)]
     unknown = len(moved) - len(known)
     effects = [("a gain", f"{100 * known.max():.2g} points (column gain_rounding)")] if len(known) else []
-    if unknown:
-        effects.append((f"the gain of {unknown} rows", "no bound: within it the loss may be unreachable"))
-    return {"gain_rounding": _values(moved)}, rounding_note(effects, len(moved))
+    rest = (
+        f"in {counted(unknown, 'row')} nothing bounds the gain, since within it the loss may be unreachable"
+    )
+    return {"gain_rounding": _values(moved)}, rounding_note(effects, len(moved), rest if unknown else "")
 
 
 def _noise(comparison: Comparison) -> tuple[Columns, list[Note]]:
@@ -166,7 +178,8 @@ def _time(comparison: Comparison) -> tuple[Columns, list[Note]]:
         drawn = np.where(np.isinf(comparison.m_drawn), np.inf, drawn)
         # a replicate whose optimum was not measured has no place in the order, so there is no interval
         unknown = np.isnan(drawn).any(axis=0) | np.isnan(time)
-        found = ends(np.nan_to_num(time), np.nan_to_num(drawn), comparison.interval, comparison.level)
+        filled = [np.where(np.isnan(values), 0.0, values) for values in (time, drawn)]  # infinity stays
+        found = ends(filled[0], filled[1], comparison.interval, comparison.level)
         if found is not None:
             lo, hi = np.where(unknown, np.nan, np.exp(np.stack(found)))
     notes = []

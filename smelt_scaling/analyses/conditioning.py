@@ -108,9 +108,10 @@ def _condition(
     law: AdditiveLaw, own: Endpoints, columns: Mapping[str, Array], found: Identified | None = None
 ) -> tuple[float, str]:
     """Return the condition number at the best projected start, and the parameters of its weakest direction."""
-
     # every k-th row of a sorted table may be of one and the same horizon; the seed is fixed for equal answers
-    shuffled = np.random.default_rng(0).permutation(len(own)) if len(own) > START_ROWS else np.arange(len(own))
+    shuffled = (
+        np.random.default_rng(0).permutation(len(own)) if len(own) > START_ROWS else np.arange(len(own))
+    )
 
     def problem(most: int) -> Problem:
         rows = np.sort(shuffled[:most])

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from smelt_scaling._json import finite_or_none
-from smelt_scaling.analyses.beside import Comparison, columns_beside
+from smelt_scaling.analyses.beside import Comparison, columns_beside, reachable
 from smelt_scaling.analyses.frames import finish_frame
 from smelt_scaling.analyses.remarks import gain_notes
 from smelt_scaling.analyses.support import outside
@@ -110,8 +110,8 @@ def ce_gain(
     frontiers = (view.frontier(pair[0].surface), view.frontier(pair[1].surface))
     drawn, certified = _paired_draws(view, pair, interval)
     log_budget = np.log(budget)
-    m = _reachable(log_multiplier(frontiers[0], frontiers[1], log_budget, sparsity))
-    m_drawn = None if drawn is None else _reachable(log_multiplier(drawn[0], drawn[1], log_budget, sparsity))
+    m = reachable(log_multiplier(frontiers[0], frontiers[1], log_budget, sparsity))
+    m_drawn = None if drawn is None else reachable(log_multiplier(drawn[0], drawn[1], log_budget, sparsity))
     found = ends(m, m_drawn, interval, level)
     moved = 0.0
     if m_drawn is not None and found is not None and not certified.all():
@@ -160,15 +160,6 @@ def ce_gain(
         pair
     )  # marks peaks and crossings that lie beyond the runs of either
     return frame
-
-
-#: ln(C_ref / C_tgt) at which a gain is 1 to the last bit of a double.
-OUT_OF_REACH = 53 * np.log(2.0)
-
-
-def _reachable(m: Array) -> Array:
-    """Count a multiplier so large that the gain rounds to 1 as unreachable: nobody can name that budget."""
-    return np.where(m < OUT_OF_REACH, m, np.inf)
 
 
 def choose_pair(view: View, target: str | None, reference: str | None) -> tuple[str, str, list[Note]]:

@@ -46,9 +46,8 @@ def moved_by_rounding(sides: Sequence[Side], quantity: Callable[..., Array]) -> 
     return total
 
 
-def rounding_note(effects: Sequence[tuple[str, str]], count: int) -> list[Note]:
-    """Say what rounding moves: pairs of (quantity, "by up to" text)."""
-    shown = ", ".join(f"{name} by up to {size}" for name, size in effects)
-    return [
-        info("rounded_coefficients", f"coefficients are rounded as printed: that alone moves {shown}", count)
-    ]
+def rounding_note(effects: Sequence[tuple[str, str]], count: int, rest: str = "") -> list[Note]:
+    """Say what rounding moves: pairs of (quantity, "by up to" text), and the rest, of which nobody can tell."""
+    moves = ", ".join(f"{name} by up to {size}" for name, size in effects)
+    said = "; ".join(filter(None, (f"that alone moves {moves}" if moves else "", rest)))
+    return [info("rounded_coefficients", f"coefficients are rounded as printed: {said}", count)]
