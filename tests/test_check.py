@@ -512,6 +512,13 @@ def test_the_next_command_is_the_one_to_type(folder: Path) -> None:
     assert call(*words, "--bootstrap", "0", "-o", "study")[0] == 0
 
 
+def test_the_next_command_keeps_unfinished_runs_where_the_check_did(folder: Path) -> None:
+    status = np.where(np.arange(len(RUNS)) % 6 == 0, "running", "finished")
+    RUNS.to_frame().assign(status=status).to_csv("half.csv", index=False)
+    last = call("check", "half.csv", "--include-unfinished")[1].splitlines()[-1]
+    assert last == "next: smelt-scaling fit half.csv --include-unfinished"
+
+
 def test_a_dense_table_is_led_to_a_law_without_sparsity(folder: Path) -> None:
     grid().to_csv("dense.csv", index=False)
     code, out, _ = call("check", "dense.csv")

@@ -148,6 +148,14 @@ def test_case_23c_equal_cells_keep_the_proportions_of_a_weight_column() -> None:
         assert study[arch].surface.coef == pytest.approx(one.surface.coef, rel=1e-6)
 
 
+def test_case_23f_notes_on_the_noise_name_the_rmse_of_the_fit() -> None:
+    """One RMSE: the weighted one that the fit reports, not that of rows which count less."""
+    runs = pd.concat([FRAME, FRAME[:1].assign(loss=FRAME["loss"][0] + 0.2, seed="another")])
+    study = fit(read(runs.assign(weight=[1.0] * len(FRAME) + [1e-6])), bootstrap=0)
+    said = note(study["baseline"].notes, "seed_noise").message
+    assert f"RMSE of the fit: {study['baseline'].rmse:.2g})" in said
+
+
 def test_case_23d_counts_per_cell_are_printed(tmp_path: Path) -> None:
     study = fit(read(FRAME[RAGGED]), bootstrap=0, cell_weights="equal")
     said = " ".join(study.summary().split())
@@ -246,7 +254,7 @@ def test_case_04g_dropped_rows_are_counted_and_named(dropped: Study) -> None:
     assert dropped.to_dict()["settings"]["drop_outliers"] is True
 
 
-@pytest.mark.parametrize("sizes, horizons", [(3, 4), (4, 5)])
+@pytest.mark.parametrize(("sizes", "horizons"), [(3, 4), (4, 5)])
 def test_case_04k_small_tables_without_outliers_keep_their_rows(sizes: int, horizons: int) -> None:
     """Of 20 clean tables none to two have a row over 5 standard deviations off, by Student's t at their freedom.
 
@@ -447,6 +455,21 @@ def test_case_11d_each_count_is_the_fit_to_that_column() -> None:
     mapped = fit(read(frame, mapping={"N": "N_no_emb"}), "chinchilla", bootstrap=0)["model"]
     assert mapped.surface.coefficients["alpha"] == pytest.approx(both.loc["N_no_emb", "alpha"], rel=1e-5)
     assert "parameter_count" not in {one.code for one in fit(RUNS, bootstrap=0).all_notes}
+
+
+def test_case_11f_one_term_of_both_has_no_allocation() -> None:
+    """Of E + A N^-a D^-b every split of a budget is as good or the ends are best: no N* ~ C^x to speak of."""
+    N, D = (axis.ravel() for axis in np.meshgrid([1e8, 4e8, 1.6e9], [2e9, 8e9, 3.2e10]))
+    frame = {
+        "arch": ["a"] * 9,
+        "N": N,
+        "N_no_emb": 1e-9 * N**2,
+        "D": D,
+        "loss": 1.7 + 400 * N**-0.2 * D**-0.1,
+    }
+    study = fit(Endpoints.from_frame(frame), "E + A*N**-a*D**-b", bootstrap=0)
+    assert not len(parameter_conventions(study))
+    assert "parameter_count" not in {one.code for one in study.all_notes}
 
 
 def test_case_11e_conventions_are_saved(tmp_path: Path) -> None:

@@ -219,6 +219,36 @@ def test_rounding_may_decide_whether_there_is_a_gain_at_all(typed: Callable[...,
     assert "may be unreachable" in note(frame, "rounded_coefficients")
 
 
+def test_a_gain_out_of_reach_has_no_rounding_either(typed: Callable[..., Path]) -> None:
+    """At exponents of a thousandth the reference needs e^700 times as much: no gain, and nothing that bounds it."""
+    path = typed("arch,E,A,alpha\ntgt,1.6,8.832,0.003\nref,1.6,8.832,0.001\n")
+    frame = ce_gain(read_published(path), 1e21, target="tgt", reference="ref")
+    assert frame["unreachable"].all()
+    assert frame["gain"].isna().all()
+    assert frame["gain_rounding"].isna().all()
+    message = note(frame, "rounded_coefficients")
+    assert message == (
+        "coefficients are rounded as printed: in 1 row nothing bounds the gain, since within it the loss may be "
+        "unreachable"
+    )
+
+
+def test_strict_refuses_what_nothing_says_to_be_within_the_runs(
+    typed: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    strict = ["--budget", "1e21", "--strict", "--target", "x", "--reference", "y"]
+    head, rows = "arch,E,A,alpha", ("x,1.6,82.0,0.0912", "y,1.6,88.0,0.0912")
+    known = typed(f"{head},C_lo,C_hi\n{rows[0]},1e18,1e23\n{rows[1]},1e18,1e23\n")
+    assert run(["ce-gain", "--published", str(known), *strict]) == 0
+    for path in (
+        typed(f"{head}\n{rows[0]}\n{rows[1]}\n"),
+        typed(f"{head},C_lo,C_hi\n{rows[0]},1e18,1e23\n{rows[1]},,\n"),
+    ):
+        assert run(["ce-gain", "--published", str(path), *strict]) == 5
+        assert "1 of 1 rows: no window of the runs is known" in capsys.readouterr().err
+    assert run(["predict", "--published", str(path), "--at", "C=1e21", "--strict"]) == 5
+
+
 def test_allocations_and_predictions_carry_the_rounding(typed: Callable[..., Path]) -> None:
     paper = read_published(typed("arch,E,A,K,a,c\nx,1.5,400,400,0.50,0.50\n"))
     at = {"F": 1e9, "D": 1e10}

@@ -59,7 +59,7 @@ def after_check(step: Mapping[str, Any], runs: str, options: Mapping[str, Any]) 
     runs : str
         The table, as typed.
     options : mapping
-        Option -> values given to ``check`` that ``fit`` takes, too; None where the default held.
+        Option -> values given to ``check`` that ``fit`` takes, too; None where the default held, True for a flag.
     """
     from smelt_scaling.cli.output import wrapped
 
@@ -69,7 +69,7 @@ def after_check(step: Mapping[str, Any], runs: str, options: Mapping[str, Any]) 
         for option, values in given.items()
         for value in (values if isinstance(values, list) else [values])
         if value is not None
-        for word in (option, str(value))
+        for word in ((option,) if value is True else (option, str(value)))
     ]
     command = "fit" if step["fit"] else "check"
     then = "" if step["fit"] else "mend the table as said above, then "

@@ -143,7 +143,13 @@ def _write_files(
 def _require_support(frame: pd.DataFrame) -> None:
     from smelt_scaling.reporting.columns import support_text
 
-    beyond = frame[frame["extrapolated"]]
+    unknown = frame["extrapolated"].isna()
+    if unknown.any():
+        raise SupportError(
+            f"{int(unknown.sum())} of {len(frame)} rows: no window of the runs is known, so nothing says that they lie "
+            "within it; state it (columns such as C_lo, C_hi beside published coefficients), or drop --strict"
+        )
+    beyond = frame[frame["extrapolated"].astype(bool)]
     if len(beyond):
         worst = max((item for items in beyond["support"] for item in items), key=lambda item: item["factor"])
         where = support_text([worst]).removeprefix("out_")

@@ -69,14 +69,15 @@ def with_conventions(
 def _exponents(law: AdditiveLaw) -> tuple[str, str] | None:
     """Return the names of the exponents of size and of tokens; None unless each has a term of its own."""
     kinds = {"F": "size", "N": "size", "N_act": "size", "D": "tokens"}
-    of: dict[str, list[str]] = {"size": [], "tokens": []}
-    for power in (power for term in law.parsed.terms for power in term.powers):
-        kind = kinds.get("*".join(power.feature.names))
-        if kind and isinstance(power.exponent, str):
-            of[kind].append(power.exponent)
-    if len(of["size"]) != 1 or len(of["tokens"]) != 1:
+    of: dict[str, list[tuple[int, str]]] = {"size": [], "tokens": []}
+    for place, term in enumerate(law.parsed.terms):
+        for power in term.powers:
+            kind = kinds.get("*".join(power.feature.names))
+            if kind and isinstance(power.exponent, str):
+                of[kind].append((place, power.exponent))
+    if len(of["size"]) != 1 or len(of["tokens"]) != 1 or of["size"][0][0] == of["tokens"][0][0]:
         return None
-    return of["size"][0], of["tokens"][0]
+    return of["size"][0][1], of["tokens"][0][1]
 
 
 def _size_and_count(law: AdditiveLaw, endpoints: Endpoints) -> tuple[str, str]:

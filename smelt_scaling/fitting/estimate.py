@@ -171,7 +171,7 @@ def fit_architecture(
                 arch, law, certificate, found, unidentified, _held(arch, endpoints, settings), used - free
             ),
             dense_tier_notes(arch, rmse, sparse),
-            residual_notes(arch, endpoints, predicted, used - free),
+            residual_notes(arch, endpoints, rmse, used - free),
         ),
         loss_unit=endpoints.loss_unit,
         rmse_without_lowest_tier=sparse,

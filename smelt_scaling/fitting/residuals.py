@@ -53,7 +53,7 @@ def sparse_rms(endpoints: Endpoints, residual: Array, weight: Array) -> float | 
     return rms(residual[~lowest], weight[~lowest])
 
 
-def residual_notes(arch: str, endpoints: Endpoints, predicted: Array, degrees_of_freedom: int) -> list[Note]:
+def residual_notes(arch: str, endpoints: Endpoints, rmse: float, degrees_of_freedom: int) -> list[Note]:
     """Return notes on coarse losses and the scatter of repeats.
 
     Parameters
@@ -62,15 +62,15 @@ def residual_notes(arch: str, endpoints: Endpoints, predicted: Array, degrees_of
         The architecture, for messages.
     endpoints : Endpoints
         The rows that were fitted.
-    predicted : (n,) array
-        Loss of the fitted surface at each row, nats per token.
+    rmse : float
+        Root mean square residual of the fit, as it is reported.
     degrees_of_freedom : int
         Endpoints less fitted parameters.
     """
-    notes = _repeats(arch, endpoints, predicted)
+    notes = _repeats(arch, endpoints, rmse)
     if degrees_of_freedom < FEWEST_FREE:
         return notes
-    return _coarse(arch, endpoints.loss, predicted) + notes
+    return _coarse(arch, endpoints.loss, rmse) + notes
 
 
 def resolution(loss: Array) -> float:
@@ -90,9 +90,8 @@ def resolution(loss: Array) -> float:
     return 0.0
 
 
-def _coarse(arch: str, loss: Array, predicted: Array) -> list[Note]:
+def _coarse(arch: str, loss: Array, rmse: float) -> list[Note]:
     step = resolution(loss)
-    rmse = float(np.sqrt(np.mean((loss - predicted) ** 2)))
     if step <= COARSE * rmse or step == 0.0:
         return []
     message = (
@@ -149,11 +148,10 @@ def repeats_of(endpoints: Endpoints) -> Repeats | None:
     return Repeats(sd=pooled, rows=int(repeated.sum()), settings=settings)
 
 
-def _repeats(arch: str, endpoints: Endpoints, predicted: Array) -> list[Note]:
+def _repeats(arch: str, endpoints: Endpoints, rmse: float) -> list[Note]:
     found = repeats_of(endpoints)
     if found is None:
         return []
-    rmse = float(np.sqrt(np.mean((endpoints.loss - predicted) ** 2)))
     message = (
         f"{arch}: {found.rows} repeats of {counted(found.settings, 'setting')} scatter by {found.sd:.2g} "
         f"{endpoints.loss_unit.split('/')[0]} (standard deviation; RMSE of the fit: {rmse:.2g})"
