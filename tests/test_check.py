@@ -7,6 +7,7 @@ import io
 import json
 import re
 import shlex
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smelt_scaling import design_report, example_endpoints, fit, read_endpoints, show_table
+from smelt_scaling.analyses.design_map import cell_map
 from smelt_scaling.cli import run
 from smelt_scaling.endpoints import Endpoints
 from smelt_scaling.errors import DataError, UsageError
@@ -254,6 +256,26 @@ def test_the_map_counts_what_a_pivot_table_counts() -> None:
     assert len(found) == 2 * 12 * 6
     assert found[found > 0].sort_index().to_dict() == expected.sort_index().to_dict()
     assert list(dict.fromkeys(rows["cell"])) == ["100M", "200M", "600M", "1.6B"]  # by size, not by name
+
+
+def test_the_map_of_very_many_cells_counts_only_those_it_shows() -> None:
+    """A cell of its own for each of 100,000 rows, at 50 horizons: 10,000 entries of it are made, not five million."""
+    n = 100_000
+    D = np.tile(1e9 * 1.1 ** np.arange(50), n // 50)
+    columns = {
+        "arch": ["a"] * n,
+        "cell": [f"{i:06}" for i in range(n)],
+        "F": np.geomspace(1e8, 1e10, n),
+        "D": D,
+    }
+    runs = Endpoints.from_frame({**columns, "loss": np.full(n, 2.5)})
+    tracemalloc.start()
+    found = cell_map(runs)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (found.cells, found.shown, len(found.rows)) == (n, 200, 10_000)
+    assert sum(row["endpoints"] for row in found.rows) == 200  # the smallest, each with its one run
+    assert peak < 8 * n * 50  # of five million counts
 
 
 def test_architectures_with_the_same_runs_share_a_map_and_others_show_what_is_missing() -> None:

@@ -216,6 +216,17 @@ def test_columns_that_appear_twice(tmp_path: Path) -> None:
     assert "has the key loss twice" in refusal(tmp_path, f"[{record}]")
 
 
+@pytest.mark.parametrize("form", ["[{}]", "{}"])
+def test_half_of_a_character_is_refused(tmp_path: Path, form: str) -> None:
+    """JSON may escape half of a surrogate pair, which no file, no table and no screen can hold."""
+    record = '{"arch": "a\\ud83d", "F": 6e8, "D": 1e10, "loss": 2.5}'
+    assert r"text holds '\ud83d', half of a character" in refusal(tmp_path, form.replace("{}", record))
+    whole = record.replace("ud83d", r"ud83d\ude00")
+    path = tmp_path / "whole.json"
+    path.write_text(f"[{whole}]")
+    assert read_endpoints(path).archs == ("a\U0001f600",)
+
+
 @pytest.mark.parametrize("text", [FRAME.to_csv(), FRAME.to_csv(sep=";"), FRAME.to_csv(sep="\t")])
 def test_an_unnamed_index_is_ignored_with_a_note(tmp_path: Path, text: str) -> None:
     endpoints = read(tmp_path, text)

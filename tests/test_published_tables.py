@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -247,6 +248,14 @@ def test_strict_refuses_what_nothing_says_to_be_within_the_runs(
         assert run(["ce-gain", "--published", str(path), *strict]) == 5
         assert "1 of 1 rows: no window of the runs is known" in capsys.readouterr().err
     assert run(["predict", "--published", str(path), "--at", "C=1e21", "--strict"]) == 5
+
+
+def test_surfaces_without_a_printed_table_have_no_rounding(typed: Callable[..., Path]) -> None:
+    paper = replace(read_published(typed("arch,E,A,alpha\nx,1.6,82,0.09\ny,1.6,88,0.09\n")), tables={})
+    frame = ce_gain(paper, 1e21, target="x", reference="y")
+    # (88/82)^(1/.09) by hand
+    assert frame["multiplier"][0] == pytest.approx((88 / 82) ** (1 / 0.09), rel=1e-12)
+    assert "gain_rounding" not in frame
 
 
 def test_allocations_and_predictions_carry_the_rounding(typed: Callable[..., Path]) -> None:

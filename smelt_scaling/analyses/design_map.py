@@ -68,9 +68,12 @@ def cell_map(endpoints: Endpoints) -> Map:
     order = np.lexsort((tier[first], _medians(middle, of_size)[of_size]))
     n_archs, n_horizons = len(endpoints.archs), int(horizon.max()) + 1
     shown = order[: max(1, MOST_ENTRIES // (n_archs * n_horizons))]
-    counts = np.bincount(
-        (arch * len(first) + cell) * n_horizons + horizon, minlength=n_archs * len(first) * n_horizons
-    ).reshape(n_archs, len(first), n_horizons)
+    place = np.full(len(first), -1)
+    place[shown] = np.arange(len(shown))
+    there = place[cell] >= 0  # counts of all cells, a million perhaps, by horizons may not fit into memory
+    entry = (arch * len(shown) + place[cell]) * n_horizons + horizon
+    counts = np.bincount(entry[there], minlength=n_archs * len(shown) * n_horizons)
+    counts = counts.reshape(n_archs, len(shown), n_horizons)
     lengths = _medians(endpoints[length], horizon).tolist() if length else [None]
     sparsity = _medians(endpoints.S, cell) if "S" in endpoints else None
     cells = [
@@ -87,7 +90,7 @@ def cell_map(endpoints: Endpoints) -> Map:
     rows = [
         {"arch": name, **known, "horizon": lengths[h], "endpoints": int(counts[a, c, h])}
         for a, name in enumerate(endpoints.archs)
-        for c, known in zip(shown, cells, strict=True)
+        for c, known in enumerate(cells)
         for h in range(n_horizons)
     ]
     return Map(rows=rows, size=size, length=length, cells=len(first), shown=len(shown))

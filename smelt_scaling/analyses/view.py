@@ -328,7 +328,8 @@ def _paper_view(paper: Paper) -> View:
 
 def _rounded(paper: Paper, arch: str) -> Surface | None:
     """Return the printed coefficients with each alone moved by its rounding; None if the surface is another."""
-    if arch not in paper.tables["coefficients"].column("arch"):
+    printed = paper.tables.get("coefficients")
+    if printed is None or arch not in printed.column("arch"):
         return None
     stack = perturbed_surface(paper, perturbed_values(coefficient_inputs(paper, [arch])), arch)
     same = stack.law == paper.surfaces[arch].law and np.array_equal(stack.coef[0], paper.surfaces[arch].coef)

@@ -66,8 +66,21 @@ def read_json(text: str, source: str, kinds: Mapping[str, str]) -> pd.DataFrame:
                 "write a list of row objects"
             )
     _refuse_nested(records, source, kinds)
+    if "\\u" in text:
+        _refuse_halves(records, source)
     # dtype=object keeps what the file says: integers beyond 64 bits, and 1 apart from 1.0, true and "1".
     return pd.DataFrame(records, dtype=object)
+
+
+def _refuse_halves(records: Sequence[Any], source: str) -> None:
+    """Refuse text that no file or screen can hold: half of a pair of escapes."""
+    try:
+        json.dumps(records, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise IngestError(
+            f"{source}: text holds {ascii(error.object[error.start])}, half of a character: it was cut or escaped "
+            "wrongly; write the text as UTF-8"
+        ) from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
