@@ -169,25 +169,23 @@ def _places(columns: Columns, rows: Mask) -> str:
 
 def _provisional(columns: Columns, source: str, out: Mask, unfinished: Mask, kept: Mask) -> list[Note]:
     """Say what makes every result provisional: cells without endpoints or with fewer, or unfinished runs kept."""
-    if kept.any():
-        message = (
-            f"PROVISIONAL: {first_rows(kept)} of unfinished runs ({_states(columns, kept)}) kept as if they "
-            "were endpoints (--include-unfinished)"
+    parts, count = [], int(kept.sum())
+    if count:
+        parts.append(
+            f"{first_rows(kept)} of unfinished runs ({_states(columns, kept)}) kept as if they were endpoints "
+            "(--include-unfinished)"
         )
-        return [warning("provisional", f"{source}: {message}", int(kept.sum()))]
-    if not out.any() or out.all():
-        return []
-    labels, unit = _labels(columns)
-    every, left = set(labels.present()), set(labels[~out].present())
-    missing, fewer = sorted(every - left), sorted(set(labels[unfinished].present()) & left)
-    parts = [f"{len(missing)}/{len(every)} {unit}s missing ({_listed(missing)})"] * bool(missing)
-    parts += [f"{len(fewer)}/{len(every)} {unit}s with unfinished runs left out ({_listed(fewer)})"] * bool(
-        fewer
-    )
+    if out.any() and not out.all():
+        labels, unit = _labels(columns)
+        every, left = set(labels.present()), set(labels[~out].present())
+        missing, fewer = sorted(every - left), sorted(set(labels[unfinished].present()) & left)
+        for cells, what in ((missing, "missing"), (fewer, "with unfinished runs left out")):
+            if cells:
+                parts.append(f"{len(cells)}/{len(every)} {unit}s {what} ({_listed(cells)})")
+                count += len(cells)
     if not parts:
         return []
-    message = f"{source}: PROVISIONAL: {'; '.join(parts)}"
-    return [warning("provisional", message, len(missing) + len(fewer))]
+    return [warning("provisional", f"{source}: PROVISIONAL: {'; '.join(parts)}", count)]
 
 
 def _listed(names: list[str]) -> str:

@@ -89,6 +89,18 @@ def test_case_16b_unfinished_runs_are_kept_on_request() -> None:
     assert "provisional" not in {one.code for one in read(FRAME.assign(status="done")).notes}
 
 
+def test_case_16d_cells_that_are_lost_beside_unfinished_runs_that_are_kept() -> None:
+    """Whoever keeps unfinished runs is still told which cells have no finite loss at all."""
+    frame = unfinished(2)
+    frame.loc[frame["cell"] == "100M/85%", "loss"] = np.nan
+    said = note(read(frame, include_unfinished=True).notes, "provisional")
+    assert "4 rows" in said.message
+    assert (
+        "(--include-unfinished); 2/24 cells missing (100M/85% of baseline, 100M/85% of smelt)" in said.message
+    )
+    assert said.count == 4 + 2
+
+
 def test_case_16c_the_command_line_says_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -470,6 +482,15 @@ def test_case_11f_one_term_of_both_has_no_allocation() -> None:
     study = fit(Endpoints.from_frame(frame), "E + A*N**-a*D**-b", bootstrap=0)
     assert not len(parameter_conventions(study))
     assert "parameter_count" not in {one.code for one in study.all_notes}
+
+
+@pytest.mark.parametrize(("pins", "told"), [({"A": 400.0}, 0), ({"alpha": 0.34}, 0), ({"E": 1.7}, 2)])
+def test_case_11g_a_value_held_for_one_count_is_none_of_another(pins: dict[str, float], told: int) -> None:
+    """A of N^-alpha is another number for N without embeddings; the floor is the same."""
+    N, D = (axis.ravel() for axis in np.meshgrid([1e8, 4e8, 1.6e9], [2e9, 8e9, 3.2e10]))
+    loss = 1.7 + 400 * N**-0.34 + 410 * D**-0.28
+    runs = Endpoints.from_frame({"arch": ["a"] * 9, "N": N, "N_no_emb": 1e-9 * N**2, "D": D, "loss": loss})
+    assert len(parameter_conventions(fit(runs, "chinchilla", bootstrap=0, pins=pins))) == told
 
 
 def test_case_11e_conventions_are_saved(tmp_path: Path) -> None:

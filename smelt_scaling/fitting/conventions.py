@@ -52,6 +52,8 @@ def with_conventions(
     ]
     if names is None or not others or set(names) & set(fitted.result.unidentified):
         return fitted
+    if set(fitted.result.pinned) & _of_size(law, names[0]):
+        return fitted  # a value that is held for one count says nothing of another
     found = [_convention(fitted, used, names, own=True)]
     for name in others:
         columns = {**endpoints.columns, size: endpoints[size] / endpoints[used] * endpoints[name]}
@@ -78,6 +80,12 @@ def _exponents(law: AdditiveLaw) -> tuple[str, str] | None:
     if len(of["size"]) != 1 or len(of["tokens"]) != 1 or of["size"][0][0] == of["tokens"][0][0]:
         return None
     return of["size"][0][1], of["tokens"][0][1]
+
+
+def _of_size(law: AdditiveLaw, exponent: str) -> set[str]:
+    """Return the parameters of the term in size: its amplitude depends on the unit, its exponent on the count."""
+    powers = {term.amplitude: [power.exponent for power in term.powers] for term in law.parsed.terms}
+    return {exponent, *(amplitude for amplitude, own in powers.items() if exponent in own)}
 
 
 def _size_and_count(law: AdditiveLaw, endpoints: Endpoints) -> tuple[str, str]:
