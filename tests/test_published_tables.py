@@ -17,7 +17,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smelt_scaling import allocate, ce_gain, load_paper, notes_of, predict, read_published, reproduce
+from smelt_scaling import (
+    allocate,
+    ce_gain,
+    load_paper,
+    notes_of,
+    predict,
+    read_published,
+    reproduce,
+    show_table,
+)
 from smelt_scaling.cli import run
 from smelt_scaling.errors import DataError, SmeltScalingError, UsageError
 
@@ -217,7 +226,7 @@ def test_rounding_may_decide_whether_there_is_a_gain_at_all(typed: Callable[...,
     frame = ce_gain(read_published(path), 1e50, target="tgt", reference="ref")
     assert frame["gain"].notna().all()
     assert frame["gain_rounding"].isna().all()
-    assert "may be unreachable" in note(frame, "rounded_coefficients")
+    assert "may be out of reach" in note(frame, "rounded_coefficients")
 
 
 def test_a_gain_out_of_reach_has_no_rounding_either(typed: Callable[..., Path]) -> None:
@@ -230,7 +239,7 @@ def test_a_gain_out_of_reach_has_no_rounding_either(typed: Callable[..., Path]) 
     message = note(frame, "rounded_coefficients")
     assert message == (
         "coefficients are rounded as printed: in 1 row nothing bounds the gain, since within it the loss may be "
-        "unreachable"
+        "out of reach"
     )
 
 
@@ -248,6 +257,22 @@ def test_strict_refuses_what_nothing_says_to_be_within_the_runs(
         assert run(["ce-gain", "--published", str(path), *strict]) == 5
         assert "1 of 1 rows: no window of the runs is known" in capsys.readouterr().err
     assert run(["predict", "--published", str(path), "--at", "C=1e21", "--strict"]) == 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "arch,E,A,alpha\nref,1.6,8.832,0.003\ntgt,1.6,88.32,0.003\n",
+        "arch,E,A,K,a,c\nref,1.6,8.832,8.832,0.006,0.006\ntgt,1.6,88.32,88.32,0.006,0.006\n",
+    ],
+)
+def test_a_loss_that_costs_the_reference_nothing(typed: Callable[..., Path], text: str) -> None:
+    """C_ref/C = 10^(-1/.003) = 10^-333: below any double, and so is the gain; neither an error nor a warning."""
+    frame = ce_gain(read_published(typed(text)), 1e21, target="tgt", reference="ref")
+    assert frame[["multiplier", "reference_budget"]].iloc[0].tolist() == [0.0, 0.0]
+    assert not frame["unreachable"].any()
+    row = json.loads(show_table(frame, "json"))["rows"][0]
+    assert (row["gain"], row["gain_rounding"]) == (None, None)
 
 
 def test_surfaces_without_a_printed_table_have_no_rounding(typed: Callable[..., Path]) -> None:

@@ -118,7 +118,9 @@ def _rounding(comparison: Comparison) -> tuple[Columns, list[Note]]:
     def gain(target: Surface, reference: Surface) -> Array:
         frontiers = view.frontier(target), view.frontier(reference)
         m = reachable(log_multiplier(*frontiers, log_budget, comparison.sparsity))
-        return np.where(np.isinf(m), np.nan, -np.expm1(-m))
+        with np.errstate(over="ignore"):
+            found = -np.expm1(-m)
+        return np.where(np.isfinite(found) & np.isfinite(m), found, np.nan)
 
     moved = moved_by_rounding(comparison.pair, gain)
     if moved is None:
@@ -127,7 +129,7 @@ def _rounding(comparison: Comparison) -> tuple[Columns, list[Note]]:
     unknown = len(moved) - len(known)
     effects = [("a gain", f"{100 * known.max():.2g} points (column gain_rounding)")] if len(known) else []
     rest = (
-        f"in {counted(unknown, 'row')} nothing bounds the gain, since within it the loss may be unreachable"
+        f"in {counted(unknown, 'row')} nothing bounds the gain, since within it the loss may be out of reach"
     )
     return {"gain_rounding": _values(moved)}, rounding_note(effects, len(moved), rest if unknown else "")
 

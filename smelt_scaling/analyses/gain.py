@@ -217,7 +217,7 @@ def _row(
     lo, hi = found if found is not None else (None, None)
     reference_budget = budget * float(np.exp(m)) if np.isfinite(m) else None
     support = _support(view, target, budget, sparsity)
-    if reference_budget is not None:
+    if reference_budget:  # one too small for a double has no optimum
         support += _support(view, reference, reference_budget, sparsity)
     return {
         "target": target.arch,
@@ -252,7 +252,8 @@ def _shares(m: Array | None, interval: IntervalKind) -> dict[str, Any]:
 def _gain(m: float | None) -> float | None:
     if m is None or not np.isfinite(m):
         return None
-    return float(-np.expm1(-m)) + 0.0  # + 0.0 turns -0.0 into 0.0
+    with np.errstate(over="ignore"):
+        return finite_or_none(float(-np.expm1(-m)) + 0.0)  # + 0.0 turns -0.0 into 0.0
 
 
 def _multiplier(m: float | None) -> float | None:
