@@ -168,6 +168,26 @@ def test_case_23f_notes_on_the_noise_name_the_rmse_of_the_fit() -> None:
     assert f"RMSE of the fit: {study['baseline'].rmse:.2g})" in said
 
 
+def test_case_23g_every_draw_of_a_unit_weighs_the_same() -> None:
+    """A replicate is the fit to a table in which each draw of a cell is a cell of its own."""
+    rng = np.random.default_rng(0)
+    ragged = read(
+        FRAME[(FRAME["arch"] == "smelt") & (rng.random(len(FRAME)) < 0.7)].drop(columns=["run", "trunk"])
+    )
+    draws = fit(ragged, bootstrap=20, seed=1, cell_weights="equal").draws["smelt"]  # type: ignore[index]
+    frame = ragged.to_frame()
+    drawn = [
+        frame[frame["cell"] == label].assign(cell=f"{label} {copy}")
+        for label, count in zip(draws.labels, draws.counts[0], strict=True)
+        for copy in range(count)
+    ]
+    written_out = fit(read(pd.concat(drawn)), bootstrap=0, cell_weights="equal")["smelt"].surface
+    # flat directions: objectives agree to 1e-9, coefficients to its root over the condition number
+    assert written_out.coef == pytest.approx(draws.surface.coef[0], rel=1e-3)
+    at = {"F": frame["F"].to_numpy(), "S": frame["S"].to_numpy(), "D": frame["D"].to_numpy()}
+    assert written_out.loss(**at) == pytest.approx(draws.surface.loss(**at)[0], rel=1e-6)
+
+
 def test_case_23d_counts_per_cell_are_printed(tmp_path: Path) -> None:
     study = fit(read(FRAME[RAGGED]), bootstrap=0, cell_weights="equal")
     said = " ".join(study.summary().split())
