@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smelt_scaling._schema import counted
-from smelt_scaling.analyses.ends import ends_beside
+from smelt_scaling.analyses.interval_ends import ends_beside
 from smelt_scaling.analyses.rounding import moved_by_rounding, rounding_note
 from smelt_scaling.analyses.view import IntervalKind, Side, View, ends
 from smelt_scaling.errors import Note, info, warning
