@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Plan", "bootstrap_plan", "jackknife_plan"]
+__all__ = ["Plan", "bootstrap_plan", "jackknife_plan", "label_groups"]
 
 Counts = NDArray[np.int16]
 Labels = NDArray[np.str_]
@@ -26,7 +26,7 @@ class Plan:
 
     Parameters
     ----------
-    kind : {"bootstrap", "jackknife"}
+    kind : {"bootstrap", "jackknife", "wild"}
         How the counts were made.
     labels : mapping of str to tuple
         Architecture -> its own labels, sorted.
@@ -36,7 +36,7 @@ class Plan:
         Whether any architectures share their counts.
     """
 
-    kind: Literal["bootstrap", "jackknife"]
+    kind: Literal["bootstrap", "jackknife", "wild"]
     labels: Mapping[str, tuple[str, ...]]
     counts: Mapping[str, Counts]
     paired: bool
@@ -68,7 +68,7 @@ def bootstrap_plan(labels: Mapping[str, Labels], *, replicates: int, seed: int) 
     (('x', 'y'), True, [3, 3])
     """
     own = {arch: tuple(np.unique(values).tolist()) for arch, values in sorted(labels.items())}
-    groups = _groups(own)
+    groups = label_groups(own)
     counts: dict[str, Counts] = {}
     for number, group in enumerate(groups):
         union = sorted({label for arch in group for label in own[arch]})
@@ -78,7 +78,7 @@ def bootstrap_plan(labels: Mapping[str, Labels], *, replicates: int, seed: int) 
     return Plan(kind="bootstrap", labels=own, counts=counts, paired=len(groups) < len(own))
 
 
-def _groups(own: Mapping[str, tuple[str, ...]]) -> list[list[str]]:
+def label_groups(own: Mapping[str, tuple[str, ...]]) -> list[list[str]]:
     """Group architectures that share labels, directly or through another; groups are resampled independently."""
     groups: list[tuple[list[str], set[str]]] = []
     for arch, values in own.items():
@@ -98,7 +98,7 @@ def jackknife_plan(labels: Mapping[str, Labels]) -> Plan:
         arch: np.array([[int(label != left_out) for label in values] for left_out in union], dtype=np.int16)
         for arch, values in own.items()
     }
-    return Plan(kind="jackknife", labels=own, counts=counts, paired=len(_groups(own)) < len(own))
+    return Plan(kind="jackknife", labels=own, counts=counts, paired=len(label_groups(own)) < len(own))
 
 
 def _multinomial(size: int, replicates: int, seed: int, number: tuple[int, ...]) -> Counts:
