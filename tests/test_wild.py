@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from smelt_scaling import ce_gain, fit, load_study, notes_of
 from smelt_scaling.endpoints import Endpoints
 from smelt_scaling.fitting import FitSettings
 from smelt_scaling.fitting.estimate import Fitted, fit_architecture
@@ -134,3 +137,31 @@ def test_it_is_refused_where_it_means_nothing() -> None:
     bad = Draws(**{**vars(spoiled), "certified": np.arange(len(spoiled)) != 4})
     plan: Plan = wild_plan(by_arch, replicates=10, seed=0)
     assert plan.labels["smelt"][4] in wild_refusal(plan, {"smelt": bad})
+
+
+def test_a_study_carries_its_wild_draws_through_a_file(tmp_path: Path) -> None:
+    study = fit(example_endpoints(), bootstrap=100, wild=True)
+    loaded = load_study(study.save(tmp_path / "study"))
+    for one in (study, loaded):
+        assert one.wild is not None
+        assert one.bootstrap.no_wild == ""
+    before, after = (ce_gain(one, 1e21, interval="wild-cr3") for one in (study, loaded))
+    assert before["gain_lo"].tolist() == after["gain_lo"].tolist()
+    assert (before["gain_lo"] < before["gain"]).all()
+    assert "interval_coverage" in {note.code for note in notes_of(before)}
+
+
+def test_a_study_without_them_says_how_to_get_them() -> None:
+    study = fit(example_endpoints(), bootstrap=0)
+    table = ce_gain(study, 1e21, interval="wild-cr3")
+    [note] = [note for note in notes_of(table) if note.code == "no_interval"]
+    assert "--wild" in note.message
+    assert table["gain_lo"].isna().all()
+
+
+def test_draws_of_signs_do_not_change_those_of_cells() -> None:
+    with_signs, without = (fit(example_endpoints(), bootstrap=60, wild=wild) for wild in (True, False))
+    assert with_signs.draws is not None
+    assert without.draws is not None
+    for arch, draws in without.draws.items():
+        np.testing.assert_array_equal(draws.surface.coef, with_signs.draws[arch].surface.coef)

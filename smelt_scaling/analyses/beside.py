@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from smelt_scaling._schema import counted
 from smelt_scaling.analyses.interval_ends import ends_beside
 from smelt_scaling.analyses.rounding import moved_by_rounding, rounding_note
+from smelt_scaling.analyses.side import SAMPLED
 from smelt_scaling.analyses.view import IntervalKind, Side, View, ends
 from smelt_scaling.errors import Note, info, warning
 from smelt_scaling.formatting import format_percent
@@ -106,7 +107,7 @@ def _forced(comparison: Comparison) -> tuple[Columns, list[Note]]:
 
 def _ends(comparison: Comparison) -> tuple[Columns, list[Note]]:
     """Say how the intervals hold for all rows at once, and against other draws."""
-    if comparison.m_drawn is None or comparison.interval != "percentile":
+    if comparison.m_drawn is None or comparison.interval not in SAMPLED:
         return {}, []
     return ends_beside(comparison.m_drawn, comparison.level), []
 

@@ -12,6 +12,7 @@ from smelt_scaling._json import finite_or_none
 from smelt_scaling.analyses.beside import Comparison, columns_beside, reachable
 from smelt_scaling.analyses.frames import finish_frame
 from smelt_scaling.analyses.remarks import gain_notes
+from smelt_scaling.analyses.side import SAMPLED
 from smelt_scaling.analyses.support import outside
 from smelt_scaling.analyses.turning import turnover
 from smelt_scaling.analyses.view import (
@@ -65,8 +66,9 @@ def ce_gain(
         By default the median of each sparsity tier over cells.
     level : float
         Nominal coverage of the interval.
-    interval : {"percentile", "jackknife-t"}
-        Order statistics of the bootstrap draws, or a t interval of leave-one-label-out fits.
+    interval : {"percentile", "jackknife-t", "wild-cr3"}
+        Order statistics of the bootstrap draws, a t interval of leave-one-label-out fits, or order statistics of the
+        wild draws, if the study has them.
     force : bool
         Compare losses of different tokenizers, evaluation sets or domains nevertheless; every row is marked.
 
@@ -241,7 +243,7 @@ def _row(
 
 def _shares(m: Array | None, interval: IntervalKind) -> dict[str, Any]:
     """Count the replicates of one row; leave-one-out fits are no sample, so shares of them say nothing."""
-    sampled = m is not None and interval == "percentile"
+    sampled = m is not None and interval in SAMPLED
     return {
         "unreachable_draws": int(np.isinf(m).sum()) if sampled and m is not None else 0,
         "draws": 0 if m is None else len(m),

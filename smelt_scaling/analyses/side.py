@@ -15,10 +15,12 @@ from smelt_scaling.fitting.residuals import Repeats
 from smelt_scaling.laws import Surface
 from smelt_scaling.resampling import Draws
 
-__all__ = ["INTERVALS", "IntervalKind", "Side"]
+__all__ = ["INTERVALS", "SAMPLED", "IntervalKind", "Side"]
 
-IntervalKind = Literal["percentile", "jackknife-t"]
-INTERVALS = ("percentile", "jackknife-t")
+IntervalKind = Literal["percentile", "jackknife-t", "wild-cr3"]
+INTERVALS = ("percentile", "jackknife-t", "wild-cr3")
+#: Kinds whose replicates are a sample: ends are order statistics, and shares of replicates mean something.
+SAMPLED = ("percentile", "wild-cr3")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -31,7 +33,7 @@ class Side:
         Its name.
     surface : Surface
         Point coefficients.
-    draws, jackknife : Draws or None
+    draws, jackknife, wild : Draws or None
         Replicates.
     window : mapping
         Column -> (smallest, largest); empty if unknown.
@@ -61,6 +63,7 @@ class Side:
     rounded: Surface | None = None
     repeats: Repeats | None = None
     throughput: Throughput | None = None
+    wild: Draws | None = None
 
     @property
     def loss_unit(self) -> str:
@@ -77,4 +80,4 @@ class Side:
 
     def replicates(self, kind: IntervalKind) -> Draws | None:
         """Return the draws behind an interval."""
-        return self.draws if kind == "percentile" else self.jackknife
+        return {"percentile": self.draws, "jackknife-t": self.jackknife, "wild-cr3": self.wild}.get(kind)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from smelt_scaling._together import apart
 from smelt_scaling.analyses.claims import coefficient_inputs, perturbed_surface, perturbed_values
-from smelt_scaling.analyses.side import INTERVALS, IntervalKind, Side
+from smelt_scaling.analyses.side import INTERVALS, SAMPLED, IntervalKind, Side
 from smelt_scaling.analyses.throughput import throughput_of
 from smelt_scaling.endpoints import default_sparsities
 from smelt_scaling.errors import CAPTIONED, DataError, FrontierError, Note, UsageError
@@ -50,8 +50,8 @@ class View:
         Default sparsities; None for laws without S.
     flops_per_param : float
         F = flops_per_param * N.
-    no_draws, no_jackknife : str
-        Why there is no percentile or jackknife interval; empty if there is one.
+    no_draws, no_jackknife, no_wild : str
+        Why there is no interval of that kind; empty if there is one.
     notes : tuple of Note
         Caveats that stay with every result.
     """
@@ -62,7 +62,14 @@ class View:
     flops_per_param: float
     no_draws: str
     no_jackknife: str
+    no_wild: str
     notes: tuple[Note, ...]
+
+    def why_none(self, kind: IntervalKind) -> str:
+        """Return why there is no interval of a kind; empty if there is one."""
+        return {"percentile": self.no_draws, "jackknife-t": self.no_jackknife, "wild-cr3": self.no_wild}.get(
+            kind, ""
+        )
 
     def side(self, arch: str) -> Side:
         """Return one architecture."""
@@ -269,6 +276,7 @@ def view_of(source: Study | Paper) -> View:
             surface=fit.surface,
             draws=source.draws[arch] if source.draws else None,
             jackknife=source.jackknife[arch] if source.jackknife and not refused else None,
+            wild=source.wild[arch] if source.wild and not refused else None,
             window=fit.window,
             unidentified=fit.unidentified,
             only_at=fit.only_at,
@@ -286,6 +294,7 @@ def view_of(source: Study | Paper) -> View:
         flops_per_param=source.settings.flops_per_param,
         no_draws=ill if refused else source.bootstrap.reason,
         no_jackknife=ill if refused else too_many,
+        no_wild=ill if refused else source.bootstrap.no_wild,
         notes=tuple(note for note in source.all_notes if _travels(note)),
     )
 
@@ -322,6 +331,7 @@ def _paper_view(paper: Paper) -> View:
         flops_per_param=paper.flops_per_param,
         no_draws="published coefficients come without draws",
         no_jackknife="published coefficients come without data",
+        no_wild="published coefficients come without data",
         notes=paper.notes,
     )
 
@@ -350,8 +360,4 @@ def ends(point: Array, drawn: Array | None, kind: IntervalKind, level: float) ->
         raise UsageError(f"interval {kind!r} is unknown; choose from {', '.join(INTERVALS)}")
     if drawn is None:
         return None
-    return (
-        percentile_interval(drawn, level)
-        if kind == "percentile"
-        else jackknife_t_interval(point, drawn, level)
-    )
+    return percentile_interval(drawn, level) if kind in SAMPLED else jackknife_t_interval(point, drawn, level)

@@ -54,6 +54,7 @@ __all__ = [
     "UnitOption",
     "WeightCells",
     "WeightCellsOption",
+    "WildOption",
 ]
 
 #: Where `fit` saves and the analyses read, unless told otherwise.
@@ -78,6 +79,7 @@ class Interval(StrEnum):
 
     percentile = "percentile"
     jackknife_t = "jackknife-t"
+    wild_cr3 = "wild-cr3"
 
 
 class Resample(StrEnum):
@@ -249,6 +251,10 @@ DataLawOption = Annotated[
 RepeatConstantOption = Annotated[
     float,
     typer.Option("--repeat-constant", metavar="R", help="R_D* of --data-law repeated.", rich_help_panel=FIT),
+]
+WildOption = Annotated[
+    bool,
+    typer.Option("--wild", metavar="", help="Also draws for --interval wild-cr3.", rich_help_panel=FIT),
 ]
 StartsOption = Annotated[
     str,

@@ -42,6 +42,8 @@ class Bootstrap:
         Share of refits whose objective an extra start lowered.
     at_bound : mapping
         Architecture -> parameter -> number of refits that ended on its bound.
+    no_wild : str
+        Why there are no wild draws; empty if there are.
     """
 
     status: Literal["ok", "none", "refused"]
@@ -54,6 +56,7 @@ class Bootstrap:
     degenerate: int
     improved_by_extra_start: float | None
     at_bound: Mapping[str, Mapping[str, int]]
+    no_wild: str = "none were asked for; fit again with --wild"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -68,6 +71,7 @@ class Bootstrap:
             "degenerate": self.degenerate,
             "improved_by_extra_start": self.improved_by_extra_start,
             "at_bound": {arch: dict(counts) for arch, counts in self.at_bound.items()},
+            "no_wild": self.no_wild,
         }
 
 
@@ -95,6 +99,8 @@ class Study:
         Source, digests, versions, date.
     notes : tuple of Note
         Caveats of the data and of the resampling; each fit carries its own.
+    wild : mapping of str to Draws, or None
+        Architecture -> replicates of the wild cluster bootstrap.
     """
 
     law: AdditiveLaw
@@ -106,6 +112,7 @@ class Study:
     endpoints: Endpoints
     provenance: Mapping[str, Any]
     notes: tuple[Note, ...]
+    wild: Mapping[str, Draws] | None = None
 
     @property
     def archs(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from smelt_scaling.fitting.pins import Pins, require_own_evaluation, settle_pins
 from smelt_scaling.laws import REPEAT_CONSTANT, AdditiveLaw, get_law
 from smelt_scaling.resampling import Draws, Plan, bootstrap_plan, jackknife_plan, refit
 from smelt_scaling.resampling.replicates import degenerate_replicates
+from smelt_scaling.resampling.wild import refit_wild, wild_plan, wild_refusal
 from smelt_scaling.study.model import Bootstrap, Study
 from smelt_scaling.study.provenance import describe_run
 from smelt_scaling.study.remarks import answered, study_notes
@@ -40,6 +42,7 @@ def fit(
     law: str | AdditiveLaw = "sparse-additive",
     *,
     bootstrap: int = 2000,
+    wild: bool = False,
     seed: int = 0,
     delta: float | Literal["auto"] = 1e-3,
     residual: Literal["log", "raw"] = "log",
@@ -64,6 +67,8 @@ def fit(
         A named law or a formula; one for all architectures.
     bootstrap : int
         Number of replicates; 0 for none.
+    wild : bool
+        Whether to draw as many replicates of the wild cluster bootstrap, too.
     seed : int
         Seed of the resampling. Equal rows, seed and environment give equal bytes.
     delta : float or "auto"
@@ -155,11 +160,16 @@ def fit(
         by_arch = {arch: labels[endpoints.arch == arch] for arch in endpoints.archs}
         jackknife = _jackknife(fitted, by_arch, settings)
         draws, summary = _bootstrap(fitted, by_arch, unit, bootstrap, seed, settings, progress)
+        signed = None
+        if wild:
+            signed, reason = _wild(fitted, by_arch, jackknife, bootstrap, seed, settings)
+            summary = replace(summary, no_wild=reason)
     return Study(
         law=law,
         fits={arch: one.result for arch, one in fitted.items()},
         draws=draws,
         jackknife=jackknife,
+        wild=signed,
         bootstrap=summary,
         settings=settings,
         endpoints=endpoints,
@@ -199,6 +209,28 @@ def _jackknife(
         arch: refit(one, index[arch], plan.counts[arch], plan.labels[arch], settings)
         for arch, one in fitted.items()
     }
+
+
+def _wild(
+    fitted: Mapping[str, Fitted],
+    labels: Mapping[str, Labels],
+    left_out: Mapping[str, Draws] | None,
+    replicates: int,
+    seed: int,
+    settings: FitSettings,
+) -> tuple[dict[str, Draws] | None, str]:
+    """Draw the wild cluster bootstrap, or say why there is none."""
+    if left_out is None:
+        return None, "too many labels to leave each out"
+    if not replicates:
+        return None, "no replicates were asked for"
+    plan = wild_plan(labels, replicates=replicates, seed=seed)
+    if reason := wild_refusal(plan, left_out):
+        return None, reason
+    index = _indices(plan, labels)
+    return {
+        arch: refit_wild(one, index[arch], plan, left_out[arch], settings) for arch, one in fitted.items()
+    }, ""
 
 
 def _bootstrap(

@@ -132,6 +132,7 @@ def load_study(folder: str | Path) -> Study:
             fits={item["arch"]: _fit_result(item, law) for item in data["fits"]},
             draws=draws.get("bootstrap"),
             jackknife=draws.get("jackknife"),
+            wild=draws.get("wild"),
             bootstrap=Bootstrap(**_known(Bootstrap, data["bootstrap"])),
             settings=FitSettings(
                 **_known(FitSettings, settings)
@@ -212,7 +213,7 @@ def _write_draws(study: Study, path: Path) -> None:
 
     parameters = study.law.parameters
     tables, labels = [], {}
-    for plan, group in (("bootstrap", study.draws), ("jackknife", study.jackknife)):
+    for plan, group in (("bootstrap", study.draws), ("jackknife", study.jackknife), ("wild", study.wild)):
         for arch, draws in (group or {}).items():
             labels[f"{plan}/{arch}"] = list(draws.labels)
             n = len(draws)
