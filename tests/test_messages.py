@@ -126,6 +126,27 @@ def typed(text: str) -> Callable[[], Any]:
     return call
 
 
+LOG = "run,step,tokens,lr,eval/loss\nr1,1,1e9,1,3.5\nr1,2,2e9,1,3.25\nr1,3,4e9,0.01,3\n"
+RUN_TABLE = "run,arch,F\nr1,a,6e8\n"
+
+
+def logs(*argv: str, runs: str | None = RUN_TABLE, **files: str) -> Callable[[], Any]:
+    """Read logs as typed: one of a run that decays, unless others are given."""
+
+    def call() -> None:
+        Path("logs").mkdir(exist_ok=True)
+        for name, text in (files or {"log": LOG}).items():
+            Path("logs", f"{name}.csv").write_text(text, encoding="utf-8")
+        stated = []
+        if runs is not None:
+            Path("table.csv").write_text(runs, encoding="utf-8")
+            stated = ["--runs", "table.csv"]
+        out = [] if "-o" in argv or "--nothing" in argv else ["-o", "runs.csv"]
+        raise Said(run(["endpoints", "logs", *stated, *(word for word in argv if word != "--nothing"), *out]))
+
+    return call
+
+
 def broken_study() -> Any:
     study().save("study")
     (Path("study") / "endpoints.parquet").unlink(missing_ok=True)
@@ -288,6 +309,56 @@ SITUATIONS: dict[str, dict[str, Callable[[], Any]]] = {
         "no study there": lambda: load_study("nowhere"),
         "a part missing": broken_study,
         "a folder with other things": full_folder,
+    },
+    "logs": {
+        "no such path": cli("endpoints", "nothing", "-o", "runs.csv"),
+        "a pattern of nothing": cli("endpoints", "nothing/*.csv", "-o", "runs.csv"),
+        "no known format": logs(notes="Monday: started.\n"),
+        "cut off": logs(log="step,loss\n", runs=None),
+        "several losses": logs(log=LOG.replace("lr", "eval/c4/loss")),
+        "no loss": logs(log=LOG.replace("eval/loss", "accuracy")),
+        "no loss in nats": logs(log=LOG.replace("eval/loss", "eval/ppl")),
+        "a loss that is not logged": logs("--map", "loss=val/ce"),
+        "no tokens": logs(log=LOG.replace("tokens", "epoch")),
+        "zero tokens": logs(log=LOG.replace("1e9", "0").replace("2e9", "0").replace("4e9", "0")),
+        "no F": logs(runs="run,arch\nr1,a\n"),
+        "F of some runs": logs(log=LOG, other=LOG.replace("r1", "r2"), runs="run,F\nr1,6e8\nr2,\n"),
+        "no table of runs": logs("--runs", "nothing.csv", runs=None),
+        "a run without a row": logs(log=LOG, other=LOG.replace("r1", "r2")),
+        "a row without a run": logs(runs=RUN_TABLE + "r2,a,6e8\n"),
+        "both": logs(log=LOG.replace("r1", "r2")),
+        "no column run": logs(runs="name,arch,F\nr1,a,6e8\n"),
+        "an unknown column": logs(runs="run,arch,flops\nr1,a,6e8\n"),
+        "a bad number": logs(runs="run,arch,F\nr1,a,many\n"),
+        "S in percent": logs(runs="run,arch,F,S\nr1,a,6e8,95\n"),
+        "a run twice": logs(runs=RUN_TABLE + "r1,a,7e8\n"),
+        "a run without a name": logs(runs=RUN_TABLE + ",a,7e8\n"),
+        "an ambiguous order": logs(log=LOG, other=LOG.replace("3.25", "3.75")),
+        "a step counter that began again": logs(
+            log="run,step,loss\nr1,1,5\nr1,2,4\nr1,3,3.5\nr1,1,3.49\nr1,2,3.4\n",
+            runs="run,arch,F,tokens_per_step\nr1,a,6e8,1e9\n",
+        ),
+        "nothing chosen": logs(log=LOG.replace("0.01", "0.5")),
+        "nothing to write": logs("--nothing"),
+        "a file of no kind": logs("-o", "runs.xlsx"),
+        "a file in a file": logs("-o", "table.csv/runs.csv"),
+        "a file in the way": logs("-o", "table.csv"),
+        "a pattern that is none": logs("--run-pattern", "(", runs=None),
+        "a pattern without a group": logs("--run-pattern", ".*", runs=None),
+        "a pattern of an unknown group": logs("--run-pattern", "(?P<model>.*)", runs=None),
+        "a pattern that does not fit": logs("--run-pattern", "(?P<arch>[a-z]+)-.*", runs=None),
+        "a family without a star": logs("--long", "domains=eval/loss"),
+        "a family without a name": logs("--long", "eval/*/loss"),
+        "a family named like a path": logs("--long", "eval/domains=eval/*/loss"),
+        "an unknown role": logs("--map", "foo=bar"),
+        "a column that is no role": logs("--map", "F=flops"),
+        "a role without a key": logs("--map", "loss"),
+        "an unknown format": logs("--reader", "keras"),
+        "annealed of 0": logs("--annealed", "0"),
+        "annealed in percent": logs("--annealed", "10"),
+        "smooth of 1": logs("--smooth", "1"),
+        "a negative tolerance": logs("--overlap-tolerance", "-1"),
+        "a format that does not fit": logs("--reader", "hf_trainer"),
     },
     "commands": {
         "no file": cli("check", "nothing.csv"),

@@ -102,6 +102,11 @@ def select_endpoints(
 
     named = parse_pairs("--map", mapping)
     patterns = {name: check_family(pattern) for name, pattern in parse_pairs("--long", families).items()}
+    for name in patterns:
+        if Path(name).name != name:
+            raise UsageError(
+                f"--long {name}: becomes part of the name of a file; write a word, such as domains"
+            )
     long_files = {} if out is None else {name: out.with_suffix(f".{name}{out.suffix}") for name in patterns}
     targets = [
         path

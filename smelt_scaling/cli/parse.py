@@ -23,7 +23,12 @@ __all__ = [
 ]
 
 #: How a pair of each option is written.
-_PAIRS = {"--map": "--map NAME=COLUMN", "--unit": "--unit NAME=UNIT", "--at": "--at F=1e10,D=100B,S=.947"}
+_PAIRS = {
+    "--map": "--map NAME=COLUMN",
+    "--unit": "--unit NAME=UNIT",
+    "--at": "--at F=1e10,D=100B,S=.947",
+    "--long": "--long domains=eval/*/loss",
+}
 _SUFFIX = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 _AMOUNT = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([KMBT%]?)")
 

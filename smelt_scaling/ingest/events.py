@@ -175,12 +175,18 @@ class Reader:
         with one line when nothing can be read; counts a `Flaw` when a part cannot.
     sampled : bool
         Whether the format may hold a random sample of the rows in place of all.
+    known_by : str
+        What `sniff` looks for, for people.
+    states : tuple of str
+        The `FACTS` that such a log can state.
     """
 
     title: str
     sniff: Callable[[bytes, str], bool]
     read: Callable[[Source, Keys], Iterator[Event]]
     sampled: bool = False
+    known_by: str = ""
+    states: tuple[str, ...] = ()
 
 
 @dataclass(kw_only=True, eq=False)

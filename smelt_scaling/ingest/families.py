@@ -25,7 +25,7 @@ def check_family(pattern: str) -> str:
         Otherwise.
     """
     if pattern.count("*") != 1:
-        raise UsageError(f"{pattern!r}: a family of keys has one * for its member, as in eval/*/loss")
+        raise UsageError(f"--long {pattern}: a family of keys has one * for its member, as in eval/*/loss")
     return pattern
 
 

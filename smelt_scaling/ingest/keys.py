@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from smelt_scaling.errors import IngestError, Note, info, warning
+from smelt_scaling.errors import IngestError, Note, UsageError, info, warning
+from smelt_scaling.ingest.events import FACTS
 
 __all__ = ["ROLES", "Keys", "choose_loss", "is_context", "is_evaluation", "is_loss"]
 
@@ -137,6 +138,11 @@ class Keys:
     families : tuple of str
         Patterns with one ``*`` each, for the long tables.
 
+    Raises
+    ------
+    UsageError
+        If a name is no role.
+
     Examples
     --------
     >>> keys = Keys(named={"loss": "eval/loss"}, families=("eval/*/bpb",))
@@ -148,6 +154,13 @@ class Keys:
 
     named: Mapping[str, str] = field(default_factory=dict)
     families: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for role, key in self.named.items():
+            if role != "loss" and role not in ROLES:
+                fix = f"state {role} in the table of runs, --runs" if role in FACTS else "name one of them"
+                roles = ", ".join(["loss", *ROLES])
+                raise UsageError(f"--map {role}={key}: {role} is no role of a key in logs ({roles}): {fix}")
 
     def wanted(self, key: str) -> bool:
         """Whether a value under this key can matter; readers skip the others."""
@@ -201,7 +214,7 @@ def choose_loss(keys: Keys, present: Iterable[str], units: Mapping[str, str]) ->
         if keys.named["loss"] in set(present):
             return keys.named["loss"], []
         raise IngestError(
-            f"no log has the key {keys.named['loss']} (--map loss=...): they have {_shown(there)}"
+            f"no log has the key {keys.named['loss']} (--map loss): leave --map loss out to see which losses there are"
         )
     nats = [key for key in there if not _OTHER_UNIT.search(key)]
     evaluations = [key for key in nats if is_evaluation(key)]
@@ -224,6 +237,4 @@ def choose_loss(keys: Keys, present: Iterable[str], units: Mapping[str, str]) ->
 
 
 def _shown(keys: list[str]) -> str:
-    return (
-        ", ".join(keys[:12]) + (f", and {len(keys) - 12} more" if len(keys) > 12 else "") if keys else "none"
-    )
+    return ", ".join(keys[:12]) + (f", and {len(keys) - 12} more" if len(keys) > 12 else "")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from smelt_scaling._schema import counted
 from smelt_scaling.endpoints import Endpoints
-from smelt_scaling.errors import IngestError, Note, info, merge_notes, warning
+from smelt_scaling.errors import IngestError, Note, UsageError, info, merge_notes, warning
 from smelt_scaling.formatting import format_number
 from smelt_scaling.ingest.condense import Segment
 from smelt_scaling.ingest.families import long_table
@@ -22,9 +21,6 @@ from smelt_scaling.ingest.runtable import check_pattern, named_by, read_run_tabl
 from smelt_scaling.ingest.scan import Progress, ScannedLogs, scan_logs
 from smelt_scaling.ingest.selection import Pick, Roles, Rules, Run, checkpoints, select_ends
 from smelt_scaling.ingest.stitching import OVERLAP_TOLERANCE, stitch
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["read_logs"]
 
@@ -78,6 +74,10 @@ def read_logs(
     import pandas as pd
 
     rules = rules or Rules()
+    if not overlap_tolerance >= 0:
+        raise UsageError(
+            f"--overlap-tolerance {overlap_tolerance:g}: a difference in nats, at least 0, such as 0.01"
+        )
     scanned = scan_logs(paths, mapping=mapping, families=families, reader=reader, progress=progress)
     named = _named(scanned.segments, runs, run_pattern)
     loss, notes = choose_loss(scanned.keys, {key for one in named for key in one.series}, units or {})
@@ -145,12 +145,20 @@ def _named(segments: Iterable[Segment], runs: str | Path | None, run_pattern: st
         return segments
     table = read_run_table(runs)
     present = {one.run for one in segments}
-    for names, where, fix in (
-        (present - set(table.run), f"of the logs without a row in {table.source}", "add a row for each"),
-        (set(table.run) - present, f"of {table.source} in no log", "correct the name, or leave the row out"),
-    ):
-        if names:
-            raise IngestError(f"{counted(len(names), 'run')} {where} ({listed(names)}): {fix}")
+    problems = [
+        f"{counted(len(names), 'run')} {where} ({listed(names)}): {fix}"
+        for names, where, fix in (
+            (present - set(table.run), f"of the logs without a row in {table.source}", "add a row for each"),
+            (
+                set(table.run) - present,
+                f"of {table.source} in no log",
+                "correct the name, or leave the row out",
+            ),
+        )
+        if names
+    ]
+    if problems:
+        raise IngestError("\n".join(problems))
     return [
         replace(one, run=table.run[one.run], facts={**one.facts, **table.facts[one.run]}) for one in segments
     ]
@@ -217,7 +225,7 @@ def _left_out(left: Sequence[Pick]) -> list[Note]:
 def _nothing(left: Sequence[Pick]) -> str:
     shown = "; ".join(f"{pick.label}: {pick.code}, {pick.reason}" for pick in left[:3])
     remedy = "allow unfinished runs (--include-unfinished) or a higher rate (--annealed)"
-    return f"no endpoint in {len(left)} runs ({shown}): {remedy} if that is what you want"
+    return f"no endpoint: {counted(len(left), 'end')} left out ({shown}): {remedy} if that is what you want"
 
 
 def _flaws(scanned: ScannedLogs) -> list[Note]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from smelt_scaling._schema import counted
 from smelt_scaling.errors import IngestError
 from smelt_scaling.ingest.condense import Last
 from smelt_scaling.ingest.events import FACTS
@@ -60,16 +61,21 @@ def refuse_incomplete(chosen: Sequence[tuple[Run, Pick]]) -> None:
     lacking = {run.name for run, pick in chosen if math.isnan(pick.tokens)}
     if lacking:
         problems.append(
-            f"{len(lacking)} runs log no tokens ({listed(lacking)}): add tokens_per_step (or batch_size and "
-            "sequence_length) to the table of runs, --runs"
+            f"{counted(len(lacking), 'run')} without tokens ({listed(lacking)}): add tokens_per_step (or batch_size "
+            "and sequence_length) to the table of runs, --runs"
         )
     zero = {run.name for run, pick in chosen if pick.tokens == 0}
     if zero:
         problems.append(
-            f"{len(zero)} runs log 0 tokens at their end ({listed(zero)}): the trainer did not count them; add "
-            "tokens_per_step to the table of runs and name another key with --map tokens=KEY"
+            f"{counted(len(zero), 'run')} with 0 tokens at the end ({listed(zero)}): the trainer did not count them; "
+            "add tokens_per_step to the table of runs and name another key with --map tokens=KEY"
         )
     names = {run.name: run.facts for run, _ in chosen}
+    if not any({"F", "N"} & set(facts) for facts in names.values()):
+        problems.append(
+            f"{counted(len(names), 'run')} without F or N ({listed(names)}): state F, training FLOPs per token, or N, "
+            "parameters, in the table of runs, --runs"
+        )
     for fact in _COLUMNS:
         without = {name for name, facts in names.items() if fact not in facts}
         if without and len(without) < len(names):

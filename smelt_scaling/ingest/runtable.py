@@ -70,8 +70,13 @@ def read_run_table(path: str | Path) -> RunTable:
     frame, _ = read_table(path)
     unknown = [str(name) for name in frame.columns if name not in FACTS and name not in ("run", "log")]
     if "run" not in frame or unknown:
-        what = f"column {unknown[0]} is unknown" if unknown else "no column run"
-        raise IngestError(f"{source}: {what}: a table of runs has run, log and any of {', '.join(FACTS)}")
+        what, fix = (
+            ("no column run", "add it")
+            if "run" not in frame
+            else (f"column {unknown[0]} is unknown", "drop it")
+        )
+        columns = "run, log, arch, F, N, S, tokens_per_step and more, which --runs-template writes"
+        raise IngestError(f"{source}: {what}: a table of runs has {columns}; {fix}, or rename it")
     table = [{str(name): _written(cell) for name, cell in row.items()} for row in frame.to_dict("records")]
     facts: dict[str, Values] = {}
     run: dict[str, str] = {}
@@ -97,10 +102,12 @@ def _fact(name: str, text: str, source: str, row: int) -> float | str:
         return text
     number = human_number(text, _LIKE.get(name, name))
     if number is None or not math.isfinite(number) or (name == "S" and not number < 1):
-        rule = (
-            "a fraction in [0, 1), or with a % sign" if name == "S" else "a finite number, or one like 1.2B"
+        rule, such = (
+            ("a fraction below 1", "0.95 or 95%") if name == "S" else ("a finite number", "6.1e8 or 1.2B")
         )
-        raise IngestError(f"{source}: column {name}, row {row}: {text[:40]!r} is not {rule}")
+        raise IngestError(
+            f"{source}: column {name}, row {row}: {text[:40]!r} is not {rule}; write one, such as {such}"
+        )
     return number
 
 
@@ -120,13 +127,18 @@ def check_pattern(pattern: str) -> re.Pattern[str]:
     try:
         compiled = re.compile(pattern)
     except re.error as error:
-        raise UsageError(f"--run-pattern {pattern!r} is no regular expression ({error})") from error
+        raise UsageError(
+            f"--run-pattern {pattern!r} is no regular expression ({error}); correct it"
+        ) from error
     unknown = [name for name in compiled.groupindex if name not in FACTS and name not in ("run", "branch")]
     if unknown or not compiled.groupindex:
         what = (
             f"group {unknown[0]} is unknown" if unknown else "it names no group, like (?P<run>.*)-part[0-9]+"
         )
-        raise UsageError(f"--run-pattern {pattern!r}: {what}; groups are run, branch, {', '.join(FACTS)}")
+        raise UsageError(
+            f"--run-pattern {pattern!r}: {what}; groups are run, branch, and columns of a table of runs "
+            "such as arch, scale, S"
+        )
     return compiled
 
 

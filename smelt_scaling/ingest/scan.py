@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from smelt_scaling.errors import IngestError
+from smelt_scaling.errors import IngestError, UsageError
 from smelt_scaling.ingest.condense import Condenser, Segment
 from smelt_scaling.ingest.events import Flaw
 from smelt_scaling.ingest.keys import Keys
@@ -79,7 +79,11 @@ def scan_logs(
     ------
     IngestError
         With one line per file that cannot be read, or if no file is a log.
+    UsageError
+        If a role or a format is unknown.
     """
+    if reader is not None and reader not in READERS:
+        raise UsageError(f"--reader {reader}: no such format; there are {', '.join(READERS)}")
     keys = Keys(named=dict(mapping or {}), families=tuple((families or {}).values()))
     sources = find_sources(paths)
     condenser = Condenser(keys=keys)
@@ -123,5 +127,7 @@ def _recognised(source: Source) -> str | None:
 def _no_log(sources: Sequence[Source], unread: Sequence[str]) -> str:
     first = unread[0] if unread else sources[0].path
     more = f" (nor {len(unread) - 1} other files)" if len(unread) > 1 else ""
-    kinds = ", ".join(reader.title for reader in READERS.values())
-    return f"{first}: no log of a known format{more}, or one without a step: known are {kinds}"
+    return (
+        f"{first}: no log of a known format{more}, or one without a step: export it as CSV or JSON lines with a column "
+        "step, or name its format with --reader"
+    )

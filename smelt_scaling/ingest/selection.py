@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from smelt_scaling._rows import FINISHED
+from smelt_scaling.errors import UsageError
 from smelt_scaling.formatting import format_number
 from smelt_scaling.ingest.condense import Last, Mark
 from smelt_scaling.ingest.keys import is_loss
@@ -36,11 +37,26 @@ class Rules:
         Whether runs short of their plan count too.
     smooth : float
         Share of the steps before an end over which its loss is averaged; 0 takes the last value as it is.
+
+    Raises
+    ------
+    UsageError
+        If a share is none.
     """
 
     annealed: float = 0.1
     include_unfinished: bool = False
     smooth: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.annealed <= 1:
+            raise UsageError(
+                f"--annealed {self.annealed:g}: a share of the peak learning rate, above 0 and at most 1, such as 0.1"
+            )
+        if not 0 <= self.smooth < 1:
+            raise UsageError(
+                f"--smooth {self.smooth:g}: a share of a run's steps, at least 0 and below 1, such as 0.02"
+            )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -149,4 +149,10 @@ def _read(source: Source, keys: Keys) -> Iterator[Event]:
         ) from error
 
 
-WANDB_CLOUD = Reader(title="runs on a W&B server", sniff=_sniff, read=_read)
+WANDB_CLOUD = Reader(
+    title="runs on a W&B server",
+    sniff=_sniff,
+    read=_read,
+    known_by="an address `wandb://ENTITY/PROJECT`",
+    states=("id", "status", "created"),
+)

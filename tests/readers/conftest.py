@@ -47,6 +47,7 @@ def read(reader: Reader, content: bytes | str, path: str = "runs/one.log", keys:
     for event in reader.read(source, keys or Keys()):
         log.runs.add(event.run)
         if isinstance(event, Facts):
+            assert set(event.values) <= set(reader.states)  # what docs/logs.md says of the format
             log.facts |= event.values
         elif isinstance(event, Flaw):
             log.flaws[event.code] = event.count

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+
 import pytest
+
+from smelt_scaling.ingest.events import FACTS
+from smelt_scaling.ingest.readers import READERS, _wandb
+from smelt_scaling.ingest.readers._stated import OF_RUNS
 
 #: Folder of samples -> its reader.
 OWNERS = {
@@ -49,3 +56,24 @@ def test_each_sample_has_its_reader_and_no_text_reader_takes_another(logs, real_
 )
 def test_other_files_are_no_logs_of_these(logs, content):
     assert set(logs.claimed(content)) & set(OWNERS.values()) == set()
+
+
+def test_every_reader_says_what_it_looks_for_and_what_it_can_state():
+    for name, reader in READERS.items():
+        assert reader.known_by, name
+        assert set(reader.states) <= set(FACTS), name
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_what_a_reader_can_state_stands_in_its_source(name):
+    """The fields are quoted in the module, or in what it imports for them: none is promised that cannot come."""
+    module = importlib.import_module(READERS[name].read.__module__)
+    text = inspect.getsource(module).partition("states=")[0]
+    if "readers._wandb import" in text:
+        text += inspect.getsource(_wandb)
+    if "OF_RUNS" in text:
+        assert set(READERS[name].states) == OF_RUNS
+    else:
+        assert [
+            fact for fact in READERS[name].states if f'"{fact}"' not in text and f"{fact}=" not in text
+        ] == []

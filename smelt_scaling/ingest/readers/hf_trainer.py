@@ -75,4 +75,10 @@ def _values(
     return values
 
 
-HF_TRAINER = Reader(title="Hugging Face trainer_state.json", sniff=_sniff, read=_read)
+HF_TRAINER = Reader(
+    title="Hugging Face trainer_state.json",
+    sniff=_sniff,
+    read=_read,
+    known_by="a JSON object with `log_history`",
+    states=("planned_steps",),
+)

@@ -48,4 +48,9 @@ def _read(source: Source, keys: Keys) -> Iterator[Event]:
     yield from line_flaws(rows.run, torn, strange, "no llm.c records")
 
 
-LLMC = Reader(title="llm.c main.log", sniff=_sniff, read=_read)
+LLMC = Reader(
+    title="llm.c main.log",
+    sniff=_sniff,
+    read=_read,
+    known_by="lines `s:STEP tel:LOSS`",
+)

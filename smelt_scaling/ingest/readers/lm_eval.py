@@ -72,4 +72,9 @@ def _metrics(results: Any) -> Iterator[tuple[str, Any]]:
                 yield f"{task}/{metric.removesuffix(',none')}", value
 
 
-LM_EVAL = Reader(title="lm-evaluation-harness results", sniff=_sniff, read=_read)
+LM_EVAL = Reader(
+    title="lm-evaluation-harness results",
+    sniff=_sniff,
+    read=_read,
+    known_by="a JSON object with `results` first, and `versions` or `..._stderr`",
+)

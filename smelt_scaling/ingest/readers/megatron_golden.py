@@ -82,4 +82,9 @@ def _series(source: Source, metric: str, series: Any) -> tuple[range, Mapping[fl
     )
 
 
-MEGATRON_GOLDEN = Reader(title="Megatron-LM golden values", sniff=_sniff, read=_read)
+MEGATRON_GOLDEN = Reader(
+    title="Megatron-LM golden values",
+    sniff=_sniff,
+    read=_read,
+    known_by="a JSON object of metrics that begin with `start_step`",
+)

@@ -204,4 +204,10 @@ def _argument_facts(arguments: dict[str, str]) -> dict[str, float | str]:
     return stated | ({"seed": arguments["seed"]} if "seed" in arguments else {})
 
 
-MEGATRON_TEXT = Reader(title="Megatron output", sniff=_sniff, read=_read)
+MEGATRON_TEXT = Reader(
+    title="Megatron output",
+    sniff=_sniff,
+    read=_read,
+    known_by="lines `iteration N/ M | ... |`",
+    states=("seed", "created", "planned_steps", "tokens_per_step", "sequence_length", "batch_size", "N"),
+)

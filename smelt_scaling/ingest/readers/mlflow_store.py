@@ -126,4 +126,10 @@ def _fields(source: Source) -> dict[str, str]:
     return {m[1]: (m[2] or "").replace("''", "'") or m[3] or m[4] or "" for m in matches if m}
 
 
-MLFLOW_STORE = Reader(title="MLflow file store", sniff=_sniff, read=_read)
+MLFLOW_STORE = Reader(
+    title="MLflow file store",
+    sniff=_sniff,
+    read=_read,
+    known_by="`meta.yaml` with `artifact_uri`",
+    states=("id", "status", "created"),
+)

@@ -50,4 +50,10 @@ def _read(source: Source, keys: Keys) -> Iterator[Event]:
     yield from line_flaws(rows.run, torn, strange, "no records of a step")
 
 
-MODDED_NANOGPT = Reader(title="modded-nanogpt log", sniff=_sniff, read=_read)
+MODDED_NANOGPT = Reader(
+    title="modded-nanogpt log",
+    sniff=_sniff,
+    read=_read,
+    known_by="lines `step:N/M KEY:X`",
+    states=("planned_steps",),
+)

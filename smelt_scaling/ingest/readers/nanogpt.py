@@ -83,4 +83,10 @@ def _facts(line: str) -> dict[str, float | str]:
     return {}
 
 
-NANOGPT = Reader(title="nanoGPT output", sniff=_sniff, read=_read)
+NANOGPT = Reader(
+    title="nanoGPT output",
+    sniff=_sniff,
+    read=_read,
+    known_by="lines `step N: train loss X, val loss Y`",
+    states=("planned_steps", "tokens_per_step", "sequence_length", "N"),
+)

@@ -96,4 +96,10 @@ def _standard_error(result: Mapping[str, Any]) -> float | None:
     return None if low is None or high is None else (high - low) / (2 * _QUANTILE)
 
 
-OPEN_LM = Reader(title="open_lm model file", sniff=_sniff, read=_read)
+OPEN_LM = Reader(
+    title="open_lm model file",
+    sniff=_sniff,
+    read=_read,
+    known_by="a JSON object with `open_lm_version` or `open_lm_args`",
+    states=("seed", "planned_tokens", "batch_size", "N"),
+)

@@ -57,4 +57,9 @@ def _record(line: str) -> dict[str, Any] | None:
     return record if isinstance(record, dict) else None
 
 
-SEQIO = Reader(title="seqio metrics", sniff=_sniff, read=_read)
+SEQIO = Reader(
+    title="seqio metrics",
+    sniff=_sniff,
+    read=_read,
+    known_by='lines `{"step": N, "perplexity": X}`',
+)

@@ -120,4 +120,10 @@ def _values(kind: str, record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield f"{kind}/{domain}/loss", loss
 
 
-SMELT_TRAIN = Reader(title="smelt-train/1 JSON lines", sniff=_sniff, read=_read)
+SMELT_TRAIN = Reader(
+    title="smelt-train/1 JSON lines",
+    sniff=_sniff,
+    read=_read,
+    known_by='a first line with `"schema": "smelt-train/1"`',
+    states=("arch", "seed", "tokens_per_step", "sequence_length", "batch_size", "F", "N", "N_act"),
+)

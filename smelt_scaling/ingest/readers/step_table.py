@@ -196,4 +196,10 @@ def _starts(lane: NDArray[np.intp]) -> NDArray[np.intp]:
     return np.concatenate([[0], np.flatnonzero(lane[1:] != lane[:-1]) + 1])
 
 
-STEP_TABLE = Reader(title="table of steps: CSV, JSON lines, Parquet or Arrow", sniff=_sniff, read=_read)
+STEP_TABLE = Reader(
+    title="table of steps: CSV, JSON lines, Parquet or Arrow",
+    sniff=_sniff,
+    read=_read,
+    known_by="columns or keys such as `step` and `loss`, if nothing above matches",
+    states=tuple(sorted(OF_RUNS)),
+)

@@ -176,4 +176,10 @@ class _File:
             )
 
 
-TENSORBOARD = Reader(title="TensorBoard event files", sniff=_sniff, read=_read)
+TENSORBOARD = Reader(
+    title="TensorBoard event files",
+    sniff=_sniff,
+    read=_read,
+    known_by="TFRecords, the first with `brain.Event:`",
+    states=("created",),
+)

@@ -171,4 +171,21 @@ def _sampled(steps: Sequence[float]) -> bool:
     return len({later - step for step, later in zip(steps[:-2], steps[1:-1], strict=True)}) > 1
 
 
-WANDB_API = Reader(title="Weights & Biases run (JSON)", sniff=_sniff, read=_read, sampled=True)
+WANDB_API = Reader(
+    title="Weights & Biases run (JSON)",
+    sniff=_sniff,
+    read=_read,
+    sampled=True,
+    known_by="a JSON object with `summary` and `config` or `history`; a list of rows with `_step`",
+    states=(
+        "id",
+        "status",
+        "created",
+        "planned_steps",
+        "sequence_length",
+        "batch_size",
+        "tokens_per_step",
+        "N",
+        "seed",
+    ),
+)

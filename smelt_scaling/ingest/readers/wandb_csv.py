@@ -196,4 +196,10 @@ def _metric(column: str, keys: Keys) -> str:
     return next((end for end in ends if end in keys.named.values()), ends[-1])
 
 
-WANDB_CSV = Reader(title="Weights & Biases chart, CSV", sniff=_sniff, read=_read, sampled=True)
+WANDB_CSV = Reader(
+    title="Weights & Biases chart, CSV",
+    sniff=_sniff,
+    read=_read,
+    sampled=True,
+    known_by='a header `"Step","RUN - METRIC"`',
+)

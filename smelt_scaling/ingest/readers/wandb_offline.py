@@ -194,4 +194,10 @@ class _Table:
         return found
 
 
-WANDB_OFFLINE = Reader(title="W&B run file (.wandb)", sniff=_sniff, read=_read)
+WANDB_OFFLINE = Reader(
+    title="W&B run file (.wandb)",
+    sniff=_sniff,
+    read=_read,
+    known_by="the header `:W&B`",
+    states=("id", "parent", "status", "created"),
+)

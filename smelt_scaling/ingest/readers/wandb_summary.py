@@ -56,4 +56,10 @@ def _read(source: Source, keys: Keys) -> Iterator[Event]:
     yield from rows.take()
 
 
-WANDB_SUMMARY = Reader(title="wandb-summary.json", sniff=_sniff, read=_read)
+WANDB_SUMMARY = Reader(
+    title="wandb-summary.json",
+    sniff=_sniff,
+    read=_read,
+    known_by="a JSON object with `_step` and `_runtime`, `_timestamp` or `_wandb`",
+    states=("status", "planned_steps", "sequence_length", "batch_size", "tokens_per_step", "N", "seed"),
+)
