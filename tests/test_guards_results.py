@@ -5,7 +5,6 @@ Interval ends and counts are recomputed from the draws with the law's formula wr
 
 from __future__ import annotations
 
-import io
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,13 +34,9 @@ from smelt_scaling.analyses.reproduction import reproduce
 from smelt_scaling.analyses.turning import turnover
 from smelt_scaling.cli.sources import open_source
 from smelt_scaling.engine.newton import delta_ladder, minimise
-from smelt_scaling.errors import NOTE_CODES, FrontierError, warning
+from smelt_scaling.errors import NOTE_CODES, FrontierError
 from smelt_scaling.fitting import FitSettings, estimate, fit_architecture
 from smelt_scaling.frontier import Frontier
-from smelt_scaling.ingest.events import Flaw
-from smelt_scaling.ingest.keys import Keys
-from smelt_scaling.ingest.readers import READERS
-from smelt_scaling.ingest.sources import Source
 from smelt_scaling.laws import LAWS, Surface, get_law
 from smelt_scaling.note_codes import STAGES
 from smelt_scaling.papers import load_paper
@@ -509,14 +504,6 @@ THREE = {
 
 
 #: Code -> the least that raises it.
-def flaws_of(text):
-    """Read a log; returns what could not be read as it should, as the notes that it becomes."""
-    source = Source(path="log", name="log", size=len(text), opener=lambda: io.BytesIO(text.encode()))
-    reader = next(one for one in READERS.values() if one.sniff(text.encode(), "log"))
-    flaws = [event for event in reader.read(source, Keys()) if isinstance(event, Flaw)]
-    return [warning(flaw.code, flaw.message, flaw.count) for flaw in flaws]
-
-
 SCENARIOS: dict[str, Callable[[], tuple[Note, ...]]] = {
     "ignored_columns": lambda: read(mood=["good", "bad"]),
     "trimmed_text": lambda: read(arch=[" a", "a "]),
@@ -598,11 +585,6 @@ SCENARIOS: dict[str, Callable[[], tuple[Note, ...]]] = {
     "low_precision": lambda: fit(changed(loss=np.round(RUNS.loss, 2)), bootstrap=0).all_notes,
     "seed_noise": lambda: fit(changed(D=np.repeat(RUNS.D[::2], 2)), bootstrap=0).all_notes,
     "incomparable_losses": lambda: fit(changed(tokenizer=RUNS.arch), bootstrap=0).notes,
-    "unread_cells": lambda: flaws_of("step,loss\n1,3.0\n2,high\n"),
-    "ambiguous": lambda: flaws_of("step,loss\n" + "".join(f"{9 - s},{s}.0\n9,{s}.5\n" for s in range(9))),
-    "ambiguous_name": lambda: flaws_of('"Step","a - b - loss"\n"1","3.0"'),
-    "repeated_name": lambda: flaws_of('"Step","a - loss","a - loss"\n"1","3.0","3.1"'),
-    "grouped_mean": lambda: flaws_of('"Step","Group: a - loss"\n"1","3.0"'),
     "simulated": lambda: simulate(PAPER.surfaces, RUNS.to_frame().drop(columns=["loss", "source"]), sd=0.0).notes,
 }  # fmt: skip
 
@@ -679,9 +661,9 @@ def test_every_note_is_raised_by_its_scenario(code):
 
 
 def test_every_code_has_a_scenario():
-    of_logs = set(STAGES["Reading logs"])  # those are raised by the tests of the readers of logs
-    assert sorted(set(NOTE_CODES) - set(SCENARIOS) - of_logs) == []  # codes that nothing raises here
-    assert sorted(set(SCENARIOS) - set(NOTE_CODES)) == []  # codes that exist no more
+    """The stages of logs have the same test in test_guards_logs.py; the two cover every code."""
+    of_logs = {*STAGES["Reading logs"], *STAGES["Logs that are tables"]}
+    assert sorted(SCENARIOS) == sorted(set(NOTE_CODES) - of_logs)
 
 
 def test_a_plain_study_raises_no_warning_but_that_it_is_simulated(study):

@@ -21,7 +21,7 @@ LOGS = {
     "no_final_evaluation": NoteCode(
         "warning",
         "Runs that go on well after their last evaluation were left out: its loss is not that of the end.",
-        "Evaluate the final checkpoint and add its log; or state planned_steps, if the evaluated step is the end.",
+        "Evaluate the final checkpoint and add its log. A run that logs its learning rate is judged by that instead.",
     ),
     "sampled_history": NoteCode(
         "warning",
