@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors, which do not 
     from smelt_scaling.errors import UsageError as UsageError
     from smelt_scaling.fitting import FitResult as FitResult
     from smelt_scaling.frontier import Frontier as Frontier
+    from smelt_scaling.ingest.logs import read_logs as read_logs
     from smelt_scaling.ingest.tidy import read_endpoints as read_endpoints
     from smelt_scaling.laws import LAWS as LAWS
     from smelt_scaling.laws import AdditiveLaw as AdditiveLaw
@@ -79,6 +80,7 @@ _EXPORTS = {
     "parameter_conventions": "smelt_scaling.analyses",
     "predict": "smelt_scaling.analyses",
     "read_endpoints": "smelt_scaling.ingest.tidy",
+    "read_logs": "smelt_scaling.ingest.logs",
     "read_published": "smelt_scaling.papers",
     "reproduce": "smelt_scaling.analyses",
     "show_table": "smelt_scaling.reporting",

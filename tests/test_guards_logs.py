@@ -153,7 +153,7 @@ SCENARIOS: dict[str, tuple[Scenario, Scenario]] = {
         read(LOG, UNEVALUATED.replace("2.9,", "2.9,3"), table=two()),
     ),
     "sampled_history": (
-        read(files=history([*SAMPLE[:-1], 1999]), table=STEPS.replace("tokens", "planned_steps,tokens").replace("6e8", "6e8,1999")),
+        read(files=history([*SAMPLE[:-1], 1999]), table="run,arch,F,tokens_per_step,planned_steps\nr,a,6e8,1e9,1999\n"),
         read(files=history(range(2000)), table=STEPS),
     ),
     "overlap_disagreement": (read(RESTARTED), read(RESTARTED, overlap_tolerance=0.6)),

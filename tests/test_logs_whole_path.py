@@ -129,3 +129,16 @@ def test_the_template_lists_every_run(sweep: Path, tmp_path: Path) -> None:
     template = tmp_path / "template.csv"
     assert run(["endpoints", str(sweep / "logs"), "--runs-template", str(template)]) == 0
     assert len(template.read_text().splitlines()) == 1 + 168
+
+
+def test_a_template_has_what_a_pattern_reads_off_the_names(sweep: Path, tmp_path: Path) -> None:
+    """The pattern renames runs before the table of runs is joined, so the template lists the new names."""
+    template = tmp_path / "template.csv"
+    pattern = "(?P<arch>[a-z]+)/(?P<cell>(?P<scale>[^/]+)/[^/]+)(/(?P<branch>[0-9]+))?"
+    logs = ["endpoints", str(sweep / "logs"), "--run-pattern", pattern]
+    assert run([*logs, "--runs-template", str(template)]) == 0
+    first = template.read_text().splitlines()[1]
+    assert first.startswith("baseline/1.6B/85%,baseline,1.6B,1.6B/85%,")
+    named = "(?P<run>(?P<arch>[a-z]+)/(?P<cell>(?P<scale>[^/]+)/[^/]+))(/(?P<branch>[0-9]+))?"
+    assert run([*logs[:-1], named, "--runs-template", str(template), "--force"]) == 0
+    assert len(template.read_text().splitlines()) == 1 + 24  # a trunk and its branches are one run

@@ -43,6 +43,7 @@ PUBLIC = [
     "parameter_conventions",
     "predict",
     "read_endpoints",
+    "read_logs",
     "read_published",
     "reproduce",
     "show_table",

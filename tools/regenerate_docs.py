@@ -308,6 +308,38 @@ def named_laws() -> list[str]:
     ]
 
 
+def log_formats() -> list[str]:
+    """Return the table of log formats."""
+    from smelt_scaling.ingest import READERS
+
+    escaped = "\\|"  # a bar within a cell
+    rows = [
+        f"| `{name}` | {one.title} | {one.known_by.replace('|', escaped)} | {', '.join(one.states) or 'nothing'} |"
+        for name, one in READERS.items()
+    ]
+    return ["| name | format | known by | states of a run |", "| --- | --- | --- | --- |", *rows]
+
+
+def log_roles() -> list[str]:
+    """Return the table of the roles that keys of a log play."""
+    from smelt_scaling.ingest.keys import ROLES
+
+    rows = [
+        f"| `{role}` | {said} | {', '.join(f'`{key}`' for key in keys)} |"
+        for role, (keys, said) in ROLES.items()
+    ]
+    return ["| role | what it is | keys that play it |", "| --- | --- | --- |", *rows]
+
+
+def run_facts() -> list[str]:
+    """Return the table of what is stated of a run."""
+    from smelt_scaling.ingest.events import FACTS
+
+    kinds = {str: "text", float: "number"}
+    rows = [f"| `{name}` | {kinds[kind]} | {meaning} |" for name, (kind, meaning) in FACTS.items()]
+    return ["| column | kind | meaning |", "| --- | --- | --- |", *rows]
+
+
 def commands() -> list[str]:
     """Return the reference of every command: its help, then its options by panel."""
     import typer
@@ -363,8 +395,11 @@ def _choices(parameter: Any) -> str:
 TABLES: dict[str, Callable[[], list[str]]] = {
     "commands": commands,
     "endpoint-columns": endpoint_columns,
+    "log-formats": log_formats,
+    "log-roles": log_roles,
     "named-laws": named_laws,
     "note-codes": note_codes,
+    "run-facts": run_facts,
 }
 
 

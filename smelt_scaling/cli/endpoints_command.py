@@ -119,7 +119,7 @@ def select_endpoints(
         _refuse_target(path, force)
     if template is not None:
         with _progress() as progress:
-            frame = scan_logs(logs, mapping=named, reader=reader, progress=progress).template()
+            frame = scan_logs(logs, mapping=named, reader=reader, progress=progress).template(run_pattern)
         with writing(template):
             _write(frame, template)
         talk(f"wrote {template}: {len(frame)} runs; fill in the empty cells, then add --runs {template}")

@@ -12,7 +12,7 @@ from smelt_scaling.ingest.condense import Condenser, Segment
 from smelt_scaling.ingest.events import Flaw
 from smelt_scaling.ingest.keys import Keys
 from smelt_scaling.ingest.readers import READERS
-from smelt_scaling.ingest.runtable import run_template
+from smelt_scaling.ingest.runtable import check_pattern, named_by, run_template
 from smelt_scaling.ingest.sources import Source, find_sources
 
 if TYPE_CHECKING:
@@ -42,9 +42,15 @@ class ScannedLogs:
             facts.setdefault(segment.run, {}).update(segment.facts)
         return facts
 
-    def template(self) -> pd.DataFrame:
-        """Return the skeleton of a table of runs."""
-        return run_template(sorted(self.facts), self.facts)
+    def template(self, run_pattern: str | None = None) -> pd.DataFrame:
+        """Return the skeleton of a table of runs, with what a pattern reads off their names."""
+        if run_pattern is None:
+            return run_template(sorted(self.facts), self.facts)
+        pattern, facts = check_pattern(run_pattern), dict[str, Facts]()
+        for name, stated in self.facts.items():
+            run, _, said = named_by(pattern, name)
+            facts.setdefault(run, {}).update({**stated, **said})
+        return run_template(sorted(facts), facts)
 
 
 def scan_logs(
