@@ -152,3 +152,8 @@ def test_check_fails_and_write_mends_from_the_command_line(tmp_path: Path) -> No
 def test_commands_are_those_of_this_environment() -> None:
     first = regenerate_docs.environment()["PATH"].split(os.pathsep)[0]
     assert first == str(Path(sys.executable).parent)
+
+
+def test_a_newcomer_with_logs_finds_the_command_at_once() -> None:
+    first = (regenerate_docs.ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:40]
+    assert any("smelt-scaling endpoints" in line and "docs/logs.md" in line for line in first)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,7 +106,8 @@ def scan_logs(
                 unread.append(source.path)
             else:
                 names[source.path] = name
-                condenser.take(source.path, READERS[name].read(source, keys))
+                watched = source if progress is None else _watched(source, progress, done, total)
+                condenser.take(source.path, READERS[name].read(watched, keys))
         except IngestError as error:
             problems.append(str(error))
         done += source.size
@@ -123,6 +124,18 @@ def scan_logs(
         readers=names,
         unread=tuple(unread),
     )
+
+
+def _watched(source: Source, progress: Progress, done: int, total: int) -> Source:
+    """Report bytes as they are read, no more than there are: some formats are gone over twice."""
+    read = 0
+
+    def more(count: int) -> None:
+        nonlocal read
+        read = min(read + count, source.size)
+        progress(done + read, total, source.path)
+
+    return replace(source, progress=more)
 
 
 def _recognised(source: Source) -> str | None:
