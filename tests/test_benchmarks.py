@@ -83,7 +83,9 @@ def test_process_and_growth_measure_fresh_processes(run: Any) -> None:
     assert "exponent" in growth.page(values)
 
 
-def test_streamed_logs_have_every_row_and_end_right(run: Any, tmp_path: Path) -> None:
+def test_streamed_logs_have_every_row_and_end_right(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from smelt_scaling.ingest.events import Block
     from smelt_scaling.ingest.keys import Keys
     from smelt_scaling.ingest.readers.step_table import STEP_TABLE
@@ -92,7 +94,9 @@ def test_streamed_logs_have_every_row_and_end_right(run: Any, tmp_path: Path) ->
     module = run.benchmark("log_streaming")
     values = module.measure({1: 1, 2: 1}, rows_per_run=2000)
     assert [size["rows"] for size in values["sizes"]] == [20_000, 40_000]
+    assert [*values["sizes"][0]["ways"]] == ["scan", "read", "condense", "endpoints"]
     assert module.page(values).count("|") > 40
+    assert "the peak of `endpoints` goes from" in module.page(values)
     module.write_logs(tmp_path, 1, rows_per_run=2000)
     ends = {}
     for source in find_sources([tmp_path]):
@@ -101,6 +105,11 @@ def test_streamed_logs_have_every_row_and_end_right(run: Any, tmp_path: Path) ->
             assert (np.diff(block.step) > 0).all()  # the shuffled run as well
             ends[block.run, block.branch] = block.step[-1]
     assert len(ends) == 10 * 6
+    assert module.endpoints([str(path) for path in tmp_path.iterdir()]) == 20_000
+    monkeypatch.setattr(module, "BRANCHES", (*module.BRANCHES, "d6"))  # one that the logs do not have
+    with pytest.raises(RuntimeError, match="50 endpoints"):
+        module.endpoints([str(path) for path in tmp_path.iterdir()])
+    monkeypatch.undo()
     # trunk of 1500 rows, then five branches of 100 off its sixths
     assert [ends["run 0", branch] for branch in module.BRANCHES] == [1499, 349, 599, 849, 1099, 1349]
 
