@@ -13,11 +13,11 @@ import pytest
 from smelt_scaling.cli import run
 from smelt_scaling.endpoints import Endpoints
 from smelt_scaling.errors import IngestError
-from smelt_scaling.ingest import read_logs
+from smelt_scaling.ingest import Rules, read_logs
 from smelt_scaling.papers.example import example_endpoints
 from smelt_scaling.papers.example_logs import write_example_logs
 
-COLUMNS = ["arch", "scale", "cell", "trunk", "run", "F", "S", "D", "loss", "N", "N_act"]
+COLUMNS = ["arch", "scale", "cell", "trunk", "run", "F", "S", "D", "loss", "N", "N_act", "source"]
 
 
 @pytest.fixture(scope="module")
@@ -142,3 +142,62 @@ def test_a_template_has_what_a_pattern_reads_off_the_names(sweep: Path, tmp_path
     named = "(?P<run>(?P<arch>[a-z]+)/(?P<cell>(?P<scale>[^/]+)/[^/]+))(/(?P<branch>[0-9]+))?"
     assert run([*logs[:-1], named, "--runs-template", str(template), "--force"]) == 0
     assert len(template.read_text().splitlines()) == 1 + 24  # a trunk and its branches are one run
+
+
+def test_endpoints_from_simulated_logs_stay_marked_as_simulated(sweep: Path) -> None:
+    notes = read_logs([sweep / "logs"], runs=sweep / "runs.csv").notes
+    assert [note.count for note in notes if note.code == "simulated"] == [144]
+
+
+def _log(
+    path: Path, *, status: str = "finished", rate: float = 0.0, key: str = "eval/loss", **more: Any
+) -> Path:
+    """Write a run of five steps that ends at a share of its peak rate; ``more`` is of every row."""
+    rows = [
+        {"step": n, "lr": 1.0 if n < 5 else rate, key: 3.0 - n / 10, "status": status} for n in range(1, 6)
+    ]
+    path.write_text("".join(json.dumps({"run": path.stem, **row, **more}) + "\n" for row in rows))
+    return path
+
+
+def _refused(*logs: Path, **options: Any) -> str:
+    with pytest.raises(IngestError) as raised:
+        read_logs(list(logs), **options)
+    return str(raised.value)
+
+
+def test_the_option_that_is_proposed_takes_the_ends_that_were_left_out(tmp_path: Path) -> None:
+    """An end above 10 % of the peak rate needs another rate and no unfinished runs; taking the advice works."""
+    high = _log(tmp_path / "a.jsonl", rate=0.8, tokens=1e9, N=1e8)
+    said = _refused(high)
+    assert "no endpoint in 1 end of runs (a: not_annealed" in said
+    assert "--annealed" in said
+    assert "--include-unfinished" not in said
+    assert read_logs([high], rules=Rules(annealed=0.9)).counts["endpoints"] == 1
+
+
+def test_nobody_is_told_to_take_the_last_good_loss_of_a_diverged_run(tmp_path: Path) -> None:
+    diverged = _log(tmp_path / "a.jsonl", tokens=1e9, N=1e8)
+    diverged.write_text(diverged.read_text().replace("2.5,", '"NaN",'))
+    said = _refused(diverged)
+    assert "(a: diverged" in said
+    assert said.endswith("add logs of runs that did not")
+    assert "--include-unfinished" not in said
+    assert "--annealed" not in said
+
+
+def test_what_logs_lack_is_to_be_stated_in_the_table_of_runs(tmp_path: Path) -> None:
+    """Also F: an option of the table of endpoints cannot name what no log holds."""
+    said = _refused(_log(tmp_path / "a.jsonl")).splitlines()
+    assert [line.split(" (")[0] for line in said] == [
+        "no tokens in the logs of 1 run",
+        "no F, N or N_act of any run: "
+        "an endpoint needs the training FLOPs per token or the parameters; "
+        "state one for all in the table of runs, --runs",
+    ]
+    assert all("--runs-template runs.csv" in line for line in said)
+    (tmp_path / "runs.csv").write_text("run,tokens_per_step,N\na,0.5M,124M\n")
+    (row,) = (
+        read_logs([tmp_path / "a.jsonl"], runs=tmp_path / "runs.csv").endpoints.to_frame().to_dict("records")
+    )
+    assert (row["D"], row["N"]) == (5 * 500_000, 124_000_000)

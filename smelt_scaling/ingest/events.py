@@ -32,6 +32,7 @@ FACTS: dict[str, tuple[type, str]] = {
     "seed": (str, "random seed"),
     "tokenizer": (str, "tokenizer of the loss"),
     "eval_set": (str, "evaluation set of the loss"),
+    "source": (str, "where the numbers come from: simulated"),
     "id": (str, "identifier of this piece of the run, where a run is logged under several"),
     "parent": (str, "identifier or name of the piece that this one continues"),
     "status": (str, "state of the run: finished, crashed, running"),

@@ -221,13 +221,11 @@ def choose_loss(keys: Keys, present: Iterable[str], units: Mapping[str, str]) ->
     best = evaluations or nats
     if len(best) == 1:
         kind = (
-            "the only evaluation loss"
+            "the only evaluation loss of the logs"
             if evaluations
-            else "the only loss: one of training, not of held-out data"
+            else "no other is logged, and it is not named as one of held-out data"
         )
-        return best[0], [
-            (info if evaluations else warning)("loss_key", f"{best[0]} is taken: {kind} of the logs")
-        ]
+        return best[0], [(info if evaluations else warning)("loss_key", f"{best[0]} is taken: {kind}")]
     if best:
         raise IngestError(f"{len(best)} keys may be the loss ({_shown(best)}): name one with --map loss=KEY")
     if there:

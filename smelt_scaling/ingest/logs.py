@@ -195,6 +195,12 @@ def _role(run: Run, role: str, keys: Keys) -> str | None:
 
 # ------------------------------------------------------------------ notes
 
+#: What takes ends that are left out with a code.
+_ALLOWED_BY = {
+    "unfinished": "allow unfinished runs with --include-unfinished",
+    "not_annealed": "allow a higher rate with --annealed",
+}
+
 
 def _pooled(notes: Iterable[Note]) -> list[Note]:
     """Say once what holds of many runs."""
@@ -223,9 +229,17 @@ def _left_out(left: Sequence[Pick]) -> list[Note]:
 
 
 def _nothing(left: Sequence[Pick]) -> str:
+    """Say why there is no endpoint, with what would make one of ends like these, if anything would."""
     shown = "; ".join(f"{pick.label}: {pick.code}, {pick.reason}" for pick in left[:3])
-    remedy = "allow unfinished runs (--include-unfinished) or a higher rate (--annealed)"
-    return f"no endpoint: {counted(len(left), 'end')} left out ({shown}): {remedy} if that is what you want"
+    codes = dict.fromkeys(pick.code for pick in left)
+    ways = [_ALLOWED_BY[code] for code in codes if code in _ALLOWED_BY]
+    remedy = (
+        f"{' and '.join(ways)}, if that is what you want" if ways else "see what the logs evaluate, and when"
+    )
+    if set(codes) == {"diverged"}:
+        remedy = "a run that diverged has no endpoint; add logs of runs that did not"
+    more = f"; and {len(left) - 3} more" if len(left) > 3 else ""
+    return f"no endpoint in {counted(len(left), 'end')} of runs ({shown}{more}): {remedy}"
 
 
 def _flaws(scanned: ScannedLogs) -> list[Note]:
@@ -235,7 +249,7 @@ def _flaws(scanned: ScannedLogs) -> list[Note]:
         notes.append(
             warning(
                 "unread_files",
-                f"{count} files are no log of a known format ({listed(scanned.unread)})",
+                f"{counted(count, 'file')} of no known log format ({listed(scanned.unread)})",
                 count,
             )
         )

@@ -30,7 +30,9 @@ _COLUMNS = (
     "seed",
     "tokenizer",
     "eval_set",
+    "source",
 )
+_TABLE = "the table of runs, --runs (--runs-template runs.csv writes its skeleton)"
 REASON = ("run", "branch", "step", "tokens", "loss", "code", "reason")
 
 
@@ -61,28 +63,28 @@ def refuse_incomplete(chosen: Sequence[tuple[Run, Pick]]) -> None:
     lacking = {run.name for run, pick in chosen if math.isnan(pick.tokens)}
     if lacking:
         problems.append(
-            f"{counted(len(lacking), 'run')} without tokens ({listed(lacking)}): add tokens_per_step (or batch_size "
-            "and sequence_length) to the table of runs, --runs"
+            f"no tokens in the logs of {counted(len(lacking), 'run')} ({listed(lacking)}): add tokens_per_step (or "
+            f"batch_size and sequence_length) to {_TABLE}"
         )
     zero = {run.name for run, pick in chosen if pick.tokens == 0}
     if zero:
         problems.append(
-            f"{counted(len(zero), 'run')} with 0 tokens at the end ({listed(zero)}): the trainer did not count them; "
-            "add tokens_per_step to the table of runs and name another key with --map tokens=KEY"
+            f"0 tokens at the end of {counted(len(zero), 'run')} ({listed(zero)}): the trainer did not count them; "
+            f"add tokens_per_step to {_TABLE}, and name another key with --map tokens=KEY"
         )
     names = {run.name: run.facts for run, _ in chosen}
-    if not any({"F", "N"} & set(facts) for facts in names.values()):
-        problems.append(
-            f"{counted(len(names), 'run')} without F or N ({listed(names)}): state F, training FLOPs per token, or N, "
-            "parameters, in the table of runs, --runs"
-        )
     for fact in _COLUMNS:
         without = {name for name, facts in names.items() if fact not in facts}
         if without and len(without) < len(names):
             problems.append(
-                f"{len(without)} of {len(names)} runs have no {fact} ({listed(without)}): state it for all in the "
-                "table of runs, --runs"
+                f"no {fact} of {len(without)} of {len(names)} runs ({listed(without)}): state it for all in {_TABLE}"
             )
+    # of C no log and no table of runs knows
+    if not any({"F", "N", "N_act"} & set(facts) for facts in names.values()):
+        problems.append(
+            f"no F, N or N_act of any run: an endpoint needs the training FLOPs per token or the parameters; "
+            f"state one for all in {_TABLE}"
+        )
     if problems:
         raise IngestError("\n".join(problems))
 

@@ -24,7 +24,7 @@ __all__ = ["write_example_logs"]
 Row = dict[str, Any]
 
 #: Columns of the table of runs.
-_STATED = ("run", "trunk", "arch", "scale", "cell", "F", "S", "N", "N_act")
+_STATED = ("run", "trunk", "arch", "scale", "cell", "F", "S", "N", "N_act", "source")
 #: Rows of a branch, and from which to which of them the crashed piece and the resumed one reach.
 _BRANCH_ROWS, _CRASHED, _RESUMED = 13, 9, 6
 #: Every n-th branch crashed.
