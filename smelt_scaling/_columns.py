@@ -27,8 +27,10 @@ _PERPLEXITY = re.compile(r"(?:^|[^a-z])(?:ppl|perplexity)(?:[^a-z]|$)", re.IGNOR
 
 _PER_BYTE = re.compile(r"(?:^|[^a-z])(?:bpb|bits_per_byte)(?:[^a-z]|$)", re.IGNORECASE)
 _LIKE_A_RUN = re.compile(
-    r"(?:^|[^a-z])(?:run|trial|exp|experiment|job|cell|trunk)(?:[^a-z]|$)", re.IGNORECASE
+    r"(?:.*[^a-z])?(?:run|trial|exp|experiment|job|cell|trunk)(?:[^a-z].*)?", re.IGNORECASE
 )
+_LIKE_AN_ARCH = re.compile(r"(?:arch|architecture|model|variant)(?:[ _./-]?(?:name|type))?", re.IGNORECASE)
+_LIKE_A_SPARSITY = re.compile(r"s|(?:.*[^a-z])?sparsity", re.IGNORECASE)
 _ACTIVE = re.compile(r"(?:^|[^a-z])(?:active|activation|density)(?:[^a-z]|$)", re.IGNORECASE)
 
 #: Parts of names under which a required column often hides; used in messages only, never to pick a column.
@@ -114,7 +116,7 @@ def read_columns(
     _convert(units, source, table)
     _state_loss_unit(len(frame), units.get("loss"), source, table)
     _question_names(chosen, units, source, table)
-    _add_notes(present, chosen, empty, trimmed, source, table, _may_name_runs(frame, chosen))
+    _add_notes(present, chosen, empty, trimmed, source, table, _may_be(frame, chosen))
     return table
 
 
@@ -168,9 +170,11 @@ def _propose(name: str, present: list[str], *others: str) -> str:
     hints = [part for key in (name, *others) for part in _OFTEN_CALLED[key]]
     likely = [column for column in present if any(part in column.casefold() for part in hints)]
     likely += [column for column in _similar(name, present) if column not in likely]
+    asked = {"loss=ppl": _PERPLEXITY, "loss=bpb": _PER_BYTE} if name == "loss" and likely else {}
+    unit = "".join(f" --unit {unit}" for unit, named in asked.items() if named.search(likely[0]))
     if not likely:
         return f"name it with --map {name}=COLUMN (columns: {_listing(present)})"
-    return f"name it with --map, e.g. --map {name}={likely[0]} (candidates: {_listing(likely)})"
+    return f"name it with --map, e.g. --map {name}={likely[0]}{unit} (candidates: {_listing(likely)})"
 
 
 def _similar(name: str, present: list[str]) -> list[str]:
@@ -283,18 +287,30 @@ def _question_names(
         ask("S", "an active share: S is one minus it; add --unit S=active (--unit S=fraction keeps it)")
 
 
-def _may_name_runs(frame: pd.DataFrame, chosen: Mapping[str, str]) -> str:
-    """Propose a column that nothing reads, repeats and is named like a run, where no column names what is resampled."""
-    if {"cell", "scale", "trunk", "run"} & set(chosen):
-        return ""
-    for name in frame.columns:
-        if name in chosen.values() or not _LIKE_A_RUN.search(name):
+def _may_be(frame: pd.DataFrame, chosen: Mapping[str, str]) -> str:
+    """Propose columns that nothing reads, for those whose absence changes what is fitted or resampled."""
+    groups = {"cell", "scale", "trunk", "run"} & set(chosen)
+    wanted = {
+        "arch": (_LIKE_AN_ARCH, "names architectures"),
+        "S": (_LIKE_A_SPARSITY, "is the sparsity"),
+        "run": (_LIKE_A_RUN, "names runs"),
+    }
+    hints = []
+    for wants, (pattern, what) in wanted.items():
+        if wants in chosen or (wants == "run" and groups):
             continue
-        distinct = frame[name].astype(str).nunique()
-        if 1 < distinct < len(frame):
-            shown = f"--map run={name}" if re.fullmatch(r"[\w./-]+", name) else f"--map {f'run={name}'!r}"
-            return f"; {name} repeats ({distinct} values in {len(frame)} rows): if it names runs, add {shown}"
-    return ""
+        for name in frame.columns:
+            if name in chosen.values() or not pattern.fullmatch(name):
+                continue
+            distinct = frame[name].astype(str).nunique()
+            if 1 < distinct < len(frame):
+                map_it = f"{wants}={name}"
+                shown = map_it if re.fullmatch(r"[\w./-]+", name) else repr(map_it)
+                hints.append(
+                    f"; {name} repeats ({distinct} values in {len(frame)} rows): if it {what}, add --map {shown}"
+                )
+                break
+    return "".join(hints)
 
 
 def _add_notes(

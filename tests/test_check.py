@@ -595,3 +595,46 @@ def test_tokens_under_another_name_are_no_contradiction() -> None:
     with pytest.raises(DataError, match="no column D or C, rows .*--map D=COLUMN") as refused:
         Endpoints.from_frame(frame)
     assert "horizon" not in str(refused.value)
+
+
+# ------------------------------------------------------------------ what a person types next
+
+
+def test_columns_that_would_change_the_fit_are_proposed_where_nothing_reads_them() -> None:
+    """Without ``model`` two architectures are fitted as one, without ``sparsity`` all rows count as dense."""
+    frame = (
+        RUNS.to_frame().rename(columns={"arch": "model", "S": "sparsity"}).assign(d_model=[512, 1024] * 72)
+    )
+    said = {note.code: note.message for note in Endpoints.from_frame(frame).notes}["ignored_columns"]
+    assert "model repeats (2 values in 144 rows): if it names architectures, add --map arch=model" in said
+    assert "if it is the sparsity, add --map S=sparsity" in said
+    assert "=d_model" not in said
+    read = Endpoints.from_frame(frame, mapping={"arch": "model", "S": "sparsity"})
+    assert read.digest == Endpoints.from_frame(RUNS.to_frame()).digest
+    assert "if it" not in {note.code: note.message for note in read.notes}["ignored_columns"]
+
+
+def test_a_table_without_a_sparsity_is_not_said_to_hold_dense_rows() -> None:
+    frame = RUNS.to_frame()
+    dense = design_report(Endpoints.from_frame(frame.assign(S=0.0))).attrs["next"]["reason"]
+    assert dense == "every row is dense (S = 0): fit a law without S"
+    absent = design_report(Endpoints.from_frame(frame.drop(columns="S"))).attrs["next"]["reason"]
+    assert absent == "no column S, so every row is taken as dense: fit a law without S"
+
+
+def test_check_says_before_a_fit_that_losses_are_not_comparable() -> None:
+    frame = RUNS.to_frame()
+    mixed = frame.assign(tokenizer=frame["arch"].map({"smelt": "llama3", "baseline": "neox"}))
+    said = {
+        note["code"]: note["message"] for note in design_report(Endpoints.from_frame(mixed)).attrs["notes"]
+    }
+    assert said["incomparable_losses"] == fit(Endpoints.from_frame(mixed), bootstrap=0).notes[-1].message
+    assert "neox for baseline, llama3 for smelt" in said["incomparable_losses"]
+
+
+def test_a_name_that_betrays_a_perplexity_comes_with_its_unit() -> None:
+    """What is proposed is accepted as it stands, rather than refused for its unit."""
+    frame = grid().rename(columns={"loss": "val/ppl"})
+    with pytest.raises(DataError, match=r"e\.g\. --map loss=val/ppl --unit loss=ppl \("):
+        Endpoints.from_frame(frame)
+    assert len(Endpoints.from_frame(frame, mapping={"loss": "val/ppl"}, units={"loss": "ppl"})) == 9

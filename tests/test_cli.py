@@ -842,6 +842,18 @@ def test_the_next_command_never_fails_at_once(cli: Any, empty: Path) -> None:
         assert run_next(cli, result.out).code == 0
 
 
+def test_the_next_command_reads_the_table_with_the_options_of_the_fit(cli: Any, empty: Path) -> None:
+    """A table of one horizon in parameters, renamed: without these options it would be refused at once."""
+    frame = example_endpoints().to_frame()
+    once = frame[frame["D"] == frame["D"].max()].drop(columns="F").assign(status="running")
+    once.rename(columns={"loss": "val/ce"}).to_csv("my runs.csv", index=False)
+    options = ["--flops", "6N", "--map", "loss=val/ce", "--include-unfinished"]
+    result = cli("fit", *options, "my runs.csv", "--bootstrap", "0", "-o", "s")
+    words = "--map loss=val/ce --flops 6N --include-unfinished"
+    assert result.out.splitlines()[-1] == f"next: smelt-scaling check 'my runs.csv' {words}"
+    assert run_next(cli, result.out).code == 0
+
+
 @pytest.mark.parametrize("command", ["ce-gain --published smelt 2>&1", "--help", "ce-gain --help 2>&1"])
 def test_a_reader_that_goes_away_is_141(command: str) -> None:
     root = str(Path(__file__).resolve().parent.parent)

@@ -76,6 +76,7 @@ def design_report(
     from smelt_scaling.analyses.design_map import arch_codes, cell_map, tier_rows
     from smelt_scaling.analyses.flops_check import flops_rows
     from smelt_scaling.analyses.intake_tables import column_rows, intake_rows
+    from smelt_scaling.study.remarks import measured_apart
     from smelt_scaling.study.run import weighted_rows
 
     law = get_law(law)
@@ -93,7 +94,9 @@ def design_report(
     ]
     found, sparsities = cell_map(used), default_sparsities(used)
     frame = pd.DataFrame([row for row, _ in rows])
-    notes = merge_notes(endpoints.notes, ignored, *(own for _, own in rows), _remarks(law, used, unit))
+    notes = merge_notes(
+        endpoints.notes, ignored, *(own for _, own in rows), _remarks(law, used, unit), measured_apart(used)
+    )
     frame.attrs = {
         "notes": [note.to_dict() for note in notes],
         "settings": {
@@ -171,7 +174,8 @@ def _remarks(law: AdditiveLaw, used: Endpoints, unit: str) -> list[Note]:
 def _next(law: AdditiveLaw, used: Endpoints, report: pd.DataFrame) -> dict[str, Any]:
     """Say whether a fit has an answer to give, with which law, and why it is another one than was asked for."""
     if law.name == "sparse-additive" and not used.S.any():
-        return {"fit": True, "law": "additive", "reason": "every row is dense (S = 0): fit a law without S"}
+        why = "every row is dense (S = 0)" if "S" in used else "no column S, so every row is taken as dense"
+        return {"fit": True, "law": "additive", "reason": f"{why}: fit a law without S"}
     of_sparsity = {
         power.exponent for term in law.parsed.terms for power in term.powers if power.feature.names == ("S",)
     }

@@ -62,7 +62,7 @@ def check_runs(
         "--unit": units,
         "--flops": flops,
         "--exclude-tier": exclude_tier,
-        "--include-unfinished": include_unfinished or None,
+        "--include-unfinished": include_unfinished,
         "--resample": None if resample is None else resample.value,
         "--flops-per-param": None if flops_per_param == 6.0 else flops_per_param,
     }

@@ -92,7 +92,21 @@ def fit_runs(
     if before is not None:
         talk(f"replaced the study of {before} in {out}")
     if form is o.Format.table:
-        after = ["", f"study saved in {out}", *next_lines(study, context.obj, out)]
+        options = {
+            "--law": None if law == "sparse-additive" else law,
+            "--map": mapping,
+            "--unit": units,
+            "--flops": flops,
+            "--exclude-tier": exclude_tier,
+            "--include-unfinished": include_unfinished,
+            "--resample": None if resample is None else resample.value,
+            "--flops-per-param": None if flops_per_param == 6.0 else flops_per_param,
+        }
+        after = [
+            "",
+            f"study saved in {out}",
+            *next_lines(study, context.obj, out, runs=runs, options=options),
+        ]
         emit("\n".join([study.summary(), *hint_lines(study.all_notes), *after]) + "\n")
     else:
         if form is not o.Format.json and form is not o.Format.md:

@@ -18,7 +18,9 @@ __all__ = ["after_check", "next_lines"]
 Question = tuple[str, Callable[[], object]]
 
 
-def next_lines(study: Study, argv: list[str], out: Path) -> list[str]:
+def next_lines(
+    study: Study, argv: list[str], out: Path, *, runs: str, options: Mapping[str, Any]
+) -> list[str]:
     """Return the line that names the next command, after one that says why it is not a gain where none is defined.
 
     Parameters
@@ -29,6 +31,10 @@ def next_lines(study: Study, argv: list[str], out: Path) -> list[str]:
         The command that fitted it.
     out : Path
         Where it is saved.
+    runs : str
+        The table, as typed.
+    options : mapping
+        Option -> values given to ``fit`` that ``check`` takes, too; None where the default held.
     """
     from smelt_scaling.cli.output import wrapped
 
@@ -45,8 +51,8 @@ def next_lines(study: Study, argv: list[str], out: Path) -> list[str]:
             what = "gain" if len(study.archs) > 1 else "compute-optimal frontier"
             said = wrapped(f"no {what}: {why}") if why else []
             return [*said, f"next: smelt-scaling {question} {tail}"]
-    runs = quote(argv[1]) if len(argv) > 1 and not argv[1].startswith("-") else "runs.parquet"
-    return [*wrapped(f"nothing can be asked of this study: {why}"), f"next: smelt-scaling check {runs}"]
+    check = join(["smelt-scaling", "check", runs, *_words(options)])
+    return [*wrapped(f"nothing can be asked of this study: {why}"), f"next: {check}"]
 
 
 def after_check(step: Mapping[str, Any], runs: str, options: Mapping[str, Any]) -> str:
@@ -64,17 +70,21 @@ def after_check(step: Mapping[str, Any], runs: str, options: Mapping[str, Any]) 
     from smelt_scaling.cli.output import wrapped
 
     given = {"--law": None if step["law"] == "sparse-additive" else step["law"], **options}
-    words = [
-        word
-        for option, values in given.items()
-        for value in (values if isinstance(values, list) else [values])
-        if value is not None
-        for word in ((option,) if value is True else (option, str(value)))
-    ]
     command = "fit" if step["fit"] else "check"
     then = "" if step["fit"] else "mend the table as said above, then "
     said = wrapped(step["reason"]) if step["fit"] else []
-    return "\n".join([*said, f"next: {then}{join(['smelt-scaling', command, runs, *words])}"])
+    return "\n".join([*said, f"next: {then}{join(['smelt-scaling', command, runs, *_words(given)])}"])
+
+
+def _words(options: Mapping[str, Any]) -> list[str]:
+    """Write options as typed: repeated for a list, alone for True, not at all for None and False."""
+    return [
+        word
+        for option, values in options.items()
+        for value in (values if isinstance(values, list) else [values])
+        if value is not None and value is not False
+        for word in ([option] if value is True else [option, str(value)])
+    ]
 
 
 def _interval(study: Study) -> str:

@@ -16,7 +16,7 @@ from smelt_scaling.fitting import FitSettings
 from smelt_scaling.laws import AdditiveLaw
 from smelt_scaling.study.model import Bootstrap
 
-__all__ = ["answered", "study_notes"]
+__all__ = ["answered", "measured_apart", "study_notes"]
 
 Labels = NDArray[np.str_]
 
@@ -60,7 +60,7 @@ def study_notes(
         notes.append(warning("row_resampling", message, len(endpoints)))
     if bootstrap.status == "refused":
         notes.append(warning("bootstrap_refused", f"no bootstrap interval: {bootstrap.reason}"))
-    notes += _measured_apart(endpoints)
+    notes += measured_apart(endpoints)
     notes += _pairing(bootstrap, labels)
     notes += _draws(bootstrap, len(labels))
     if settings.delta == "auto" or settings.delta == float("inf"):
@@ -89,7 +89,7 @@ def _own_flops(law: AdditiveLaw, endpoints: Endpoints, settings: FitSettings) ->
     return [warning("flops_mismatch", message, len(endpoints))]
 
 
-def _measured_apart(endpoints: Endpoints) -> list[Note]:
+def measured_apart(endpoints: Endpoints) -> list[Note]:
     """Say so when the losses of different architectures are not comparable."""
     named = {arch: rows.measured_on for arch, rows in endpoints.by_arch().items()}
     found = {name for one, other in combinations(named.values(), 2) for name in apart(one, other)}
