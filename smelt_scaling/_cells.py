@@ -131,7 +131,9 @@ def _cell_by_cell(
         except OverflowError:
             numbers[row] = np.inf
         except (TypeError, ValueError):
-            number = _parse(str(value), name, suffixes)
+            # no loss in nats is in thousands: 2,244 is a decimal comma
+            grouped = name == "loss" and name not in units and "," in str(value)
+            number = None if grouped else _parse(str(value), name, suffixes)
             if number is None:
                 bad[row] = str(value).strip().casefold() not in _MISSING
             else:

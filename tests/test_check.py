@@ -9,6 +9,7 @@ import re
 import shlex
 import tracemalloc
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +228,25 @@ def test_parameters_of_sparse_models_are_no_convention() -> None:
     share = RUNS.F / (6 * RUNS["N"])
     assert rows["F/(6*N)", "sparse"]["median"] == pytest.approx(np.median(share), rel=1e-12)
     assert ("F/(6*N_act)", "1") in rows
+
+
+@pytest.mark.parametrize(
+    ("parameters", "share", "said"),
+    [
+        (lambda e: e.F / 6 / (1 - e.S), 1.0, "about the active share, since N counts all experts"),
+        (lambda e: e.F / 6, 1.0, "N counts active parameters; name them with --map N_act=COLUMN"),
+        (lambda e: e.F / 6 / (1 - e.S), 1 / 3, "forward-only FLOPs? add --flops forward"),
+        (lambda e: e.F / 6, 1 / 3, "forward-only FLOPs? add --flops forward"),
+        (lambda e: e.F / 6 / (1 - e.S), 20.0, "no known convention"),
+    ],
+)
+def test_flops_of_sparse_rows_are_a_share_of_all_experts_only_where_1_minus_s_says_so(
+    parameters: Callable[[Endpoints], Any], share: float, said: str
+) -> None:
+    """Two forward FLOPs per parameter of six, whichever parameters N counts, are not passed off as a share."""
+    frame = RUNS.to_frame().drop(columns=["N", "N_act"]).assign(N=parameters(RUNS), F=RUNS.F * share)
+    rows = {row["ratio"]: row["meaning"] for row in design_report(Endpoints.from_frame(frame)).attrs["flops"]}
+    assert rows["F/(6*N)"].startswith(f"sparse rows: {said}")
 
 
 # ------------------------------------------------------------------ tiers and the map
@@ -638,3 +658,14 @@ def test_a_name_that_betrays_a_perplexity_comes_with_its_unit() -> None:
     with pytest.raises(DataError, match=r"e\.g\. --map loss=val/ppl --unit loss=ppl \("):
         Endpoints.from_frame(frame)
     assert len(Endpoints.from_frame(frame, mapping={"loss": "val/ppl"}, units={"loss": "ppl"})) == 9
+
+
+def test_a_loss_with_a_decimal_comma_is_never_a_thousand_times_itself() -> None:
+    """2,244 would be legal as 2244; as a loss in nats nobody means that. A perplexity may be that high."""
+    frame = grid().assign(loss="2,244")
+    with pytest.raises(
+        DataError, match=r"column loss, 9 rows .* not a number \('2,244'\): use a decimal point \(2\.244\)"
+    ):
+        Endpoints.from_frame(frame)
+    ppl = Endpoints.from_frame(frame, units={"loss": "ppl"})["loss"]
+    assert ppl == pytest.approx(np.log(2244.0), rel=1e-15)

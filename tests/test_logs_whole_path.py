@@ -197,7 +197,18 @@ def test_what_logs_lack_is_to_be_stated_in_the_table_of_runs(tmp_path: Path) -> 
     ]
     assert all("--runs-template runs.csv" in line for line in said)
     (tmp_path / "runs.csv").write_text("run,tokens_per_step,N\na,0.5M,124M\n")
-    (row,) = (
-        read_logs([tmp_path / "a.jsonl"], runs=tmp_path / "runs.csv").endpoints.to_frame().to_dict("records")
-    )
+    found = read_logs([tmp_path / "a.jsonl"], runs=tmp_path / "runs.csv")
+    (row,) = found.endpoints.to_frame().to_dict("records")
     assert (row["D"], row["N"]) == (5 * 500_000, 124_000_000)
+    parsed = [note.message.partition(": ")[2] for note in found.notes if note.code == "parsed_numbers"]
+    read = "1 cell with a suffix or thousands separators read as numbers"
+    assert parsed == [f"column tokens_per_step, {read}", f"column N, {read}"]
+
+
+def test_a_decimal_comma_in_the_table_of_runs_is_counted(tmp_path: Path) -> None:
+    log = _log(tmp_path / "a.jsonl", tokens=1e9)
+    (tmp_path / "runs.csv").write_text("run;F;S\na;7,5e8;0,25\n")
+    found = read_logs([log], runs=tmp_path / "runs.csv")
+    (row,) = found.endpoints.to_frame().to_dict("records")
+    assert (row["F"], row["S"]) == (7.5e8, 0.25)
+    assert "decimal_comma" in {note.code for note in found.notes}

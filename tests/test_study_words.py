@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from smelt_scaling import ce_gain, example_endpoints, fit, load_paper, show_table
+from smelt_scaling import ce_gain, example_endpoints, fit, load_paper, notes_of, show_table
 from smelt_scaling.endpoints import Endpoints
 from smelt_scaling.errors import FrontierError, StudyError
 
@@ -32,6 +32,26 @@ def test_a_refused_bootstrap_is_stated_once() -> None:
     assert "bootstrap_refused" not in summary
     assert "bootstrap_refused" in {note.code for note in study.all_notes}
     assert max(map(len, summary.splitlines())) <= 80
+
+
+def test_a_gain_gives_the_reason_of_a_refused_bootstrap_once() -> None:
+    study = fit(RUNS.select(RUNS.tiers == 1), bootstrap=20)
+    said = [note.message for note in notes_of(ce_gain(study, 1e21))]
+    assert sum("resamples" in message for message in said) == 1
+    assert "no percentile interval: the bootstrap was refused" in said
+
+
+def test_one_label_is_not_promised_an_interval_of_another_kind() -> None:
+    """Without its only label an architecture has no runs, so nothing is left to refit."""
+    one = fit(RUNS.select(RUNS["cell"] == "600M/95%"), "E + K*D**-c", bootstrap=20)
+    assert one.bootstrap.status == "refused"
+    assert "of 1 cell label keep" in one.bootstrap.reason
+    assert "jackknife" not in one.bootstrap.reason
+    four = fit(RUNS.select(RUNS.tiers == 1), bootstrap=20)
+    assert four.bootstrap.reason.endswith(
+        "of 4 cell labels keep too few distinct labels or cannot identify every "
+        "parameter; --interval jackknife-t gives one"
+    )
 
 
 def test_long_names_of_architectures_fit_the_summary() -> None:

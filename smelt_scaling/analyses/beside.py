@@ -14,7 +14,7 @@ from smelt_scaling.analyses.rounding import moved_by_rounding, rounding_note
 from smelt_scaling.analyses.side import SAMPLED
 from smelt_scaling.analyses.view import IntervalKind, Side, View, ends
 from smelt_scaling.errors import Note, info, warning
-from smelt_scaling.formatting import format_percent
+from smelt_scaling.formatting import format_number, format_percent
 from smelt_scaling.frontier import Frontier, log_multiplier
 from smelt_scaling.laws import Surface
 
@@ -128,7 +128,7 @@ def _rounding(comparison: Comparison) -> tuple[Columns, list[Note]]:
         return {}, []
     known = moved[np.isfinite(moved)]
     unknown = len(moved) - len(known)
-    effects = [("a gain", f"{100 * known.max():.2g} points (column gain_rounding)")] if len(known) else []
+    effects = [("a gain", f"{format_number(100 * known.max(), 2)} points (column gain_rounding)")] if len(known) else []
     rest = (
         f"in {counted(unknown, 'row')} nothing bounds the gain, since within it the loss may be out of reach"
     )

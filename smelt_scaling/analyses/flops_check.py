@@ -92,6 +92,9 @@ BY_CONSTRUCTION = {
 UNIT = "a unit? add --unit for the FLOPs, D or the parameters"
 OTHER = "no known convention; check what the FLOPs and the parameters count"
 SPARSE = "sparse rows: about the active share, since N counts all experts"
+SPARSE_ACTIVE = "sparse rows: N counts active parameters; name them with --map N_act=COLUMN"
+#: F/(6 N (1 - S)) of sparse models whose N counts all experts; S is in equal compute, so it is no exact 1.
+SHARE_RANGE = (0.6, 2.5)
 
 
 def flops_rows(endpoints: Endpoints) -> list[dict[str, Any]]:
@@ -130,7 +133,12 @@ def flops_rows(endpoints: Endpoints) -> list[dict[str, Any]]:
                     "lo": float(there.min()),
                     "hi": float(there.max()),
                     "agrees": label == "1",
-                    "meaning": computed.get(ratio.name) or _meaning(ratio, label, groups),
+                    "meaning": computed.get(ratio.name)
+                    or (
+                        _sparse_meaning(there, endpoints.S[chosen])
+                        if label == "sparse"
+                        else _meaning(ratio, label, groups)
+                    ),
                 }
             )
     return rows
@@ -151,6 +159,21 @@ def _groups(ratio: Ratio, values: Floats, endpoints: Endpoints) -> dict[str, NDA
 def _meaning(ratio: Ratio, label: str, groups: Mapping[str, Any]) -> str:
     if label == "1":
         return ratio.agrees + (" on all rows" if len(groups) == 1 else "")
-    if label == "sparse":
-        return SPARSE
     return MEANINGS.get(label, UNIT if label in NAMED else OTHER)
+
+
+def _sparse_meaning(values: Floats, sparsity: Floats) -> str:
+    """Read F/(6 N) of sparse rows as a share of all experts, which 1 - S tells, before as a convention."""
+
+    def all_within(ratio: Floats, low: float, high: float) -> bool:
+        return bool(np.all((ratio >= low) & (ratio <= high)))
+
+    share = values / (1 - sparsity)
+    if all_within(share, *SHARE_RANGE):
+        return SPARSE
+    if all_within(values, *DENSE_RANGE):
+        return SPARSE_ACTIVE
+    third = NAMED["1/3"]
+    if any(all_within(ratio, third * (1 - NEAR), third * (1 + NEAR)) for ratio in (values, share)):
+        return f"sparse rows: {MEANINGS['1/3']}"
+    return f"sparse rows: {OTHER}"

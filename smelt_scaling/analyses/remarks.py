@@ -39,6 +39,8 @@ def interval_note(
     """
     if not drawn:
         why = view.why_none(interval)
+        if interval == "percentile" and any(note.code == "bootstrap_refused" for note in view.notes):
+            why = "the bootstrap was refused"  # and that note says why
         return [
             warning("no_interval", f"no {interval} interval: {why or 'the study holds no such replicates'}")
         ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from smelt_scaling._schema import counted
 from smelt_scaling.errors import Note
 from smelt_scaling.fitting.result import FitResult
 from smelt_scaling.formatting import WIDTH, fold, format_interval, format_number, format_quantity
@@ -45,7 +46,7 @@ def fit_lines(
     rows += [
         ("rmse", [f"{format_number(fit.rmse, 3)} {fit.loss_unit}" for fit in fits]),
         *_rmse_of_sparse(fits),
-        ("endpoints", [f"{fit.n} in {fit.n_cells} labels" for fit in fits]),
+        ("endpoints", [f"{fit.n} in {counted(fit.n_cells, 'label')}" for fit in fits]),
         ("certificate", [certificate_text(fit) for fit in fits]),
         ("condition", [format_number(fit.certificate.condition, 2) for fit in fits]),
     ]

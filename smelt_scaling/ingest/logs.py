@@ -79,7 +79,7 @@ def read_logs(
             f"--overlap-tolerance {overlap_tolerance:g}: a difference in nats, at least 0, such as 0.01"
         )
     scanned = scan_logs(paths, mapping=mapping, families=families, reader=reader, progress=progress)
-    named = _named(scanned.segments, runs, run_pattern)
+    named, stated = _named(scanned.segments, runs, run_pattern)
     loss, notes = choose_loss(scanned.keys, {key for one in named for key in one.series}, units or {})
     picks: list[tuple[Run, Pick]] = []
     found: list[Note] = []
@@ -91,6 +91,7 @@ def read_logs(
         found += [note for part in run.parts for note in part.notes] + _compare_tokens(run, ends)
     chosen, left = [(run, p) for run, p in picks if not p.code], [p for _, p in picks if p.code]
     notes += [
+        *stated,
         *_pooled(found),
         *_left_out(left),
         *_flaws(scanned),
@@ -126,8 +127,10 @@ def read_logs(
 # ------------------------------------------------------------------ runs
 
 
-def _named(segments: Iterable[Segment], runs: str | Path | None, run_pattern: str | None) -> list[Segment]:
-    """Give the segments the names and facts that the pattern and the table of runs state."""
+def _named(
+    segments: Iterable[Segment], runs: str | Path | None, run_pattern: str | None
+) -> tuple[list[Segment], tuple[Note, ...]]:
+    """Give the segments the names and facts that the pattern and the table of runs state; and its notes."""
     segments = list(segments)
     if run_pattern is not None:
         pattern = check_pattern(run_pattern)
@@ -142,7 +145,7 @@ def _named(segments: Iterable[Segment], runs: str | Path | None, run_pattern: st
             for one in segments
         ]
     if runs is None:
-        return segments
+        return segments, ()
     table = read_run_table(runs)
     present = {one.run for one in segments}
     problems = [
@@ -159,9 +162,10 @@ def _named(segments: Iterable[Segment], runs: str | Path | None, run_pattern: st
     ]
     if problems:
         raise IngestError("\n".join(problems))
-    return [
+    named = [
         replace(one, run=table.run[one.run], facts={**one.facts, **table.facts[one.run]}) for one in segments
     ]
+    return named, table.notes
 
 
 def _by_run(segments: Iterable[Segment]) -> dict[str, list[Segment]]:

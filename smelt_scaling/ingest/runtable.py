@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smelt_scaling._cells import human_number
-from smelt_scaling.errors import IngestError, UsageError
+from smelt_scaling._schema import counted
+from smelt_scaling.errors import IngestError, Note, UsageError, info
 from smelt_scaling.ingest.events import FACTS
 
 if TYPE_CHECKING:
@@ -38,11 +39,14 @@ class RunTable:
         Name in the logs -> name of the run; several pieces may be one run.
     facts : mapping of str to mapping
         Name in the logs -> facts.
+    notes : tuple of Note
+        What had to be interpreted.
     """
 
     source: str
     run: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, Values] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
 
 
 def read_run_table(path: str | Path) -> RunTable:
@@ -67,7 +71,7 @@ def read_run_table(path: str | Path) -> RunTable:
     from smelt_scaling.ingest.tidy import read_table
 
     source = str(path)
-    frame, _ = read_table(path)
+    frame, notes = read_table(path)
     unknown = [str(name) for name in frame.columns if name not in FACTS and name not in ("run", "log")]
     if "run" not in frame or unknown:
         what, fix = (
@@ -80,6 +84,7 @@ def read_run_table(path: str | Path) -> RunTable:
     table = [{str(name): _written(cell) for name, cell in row.items()} for row in frame.to_dict("records")]
     facts: dict[str, Values] = {}
     run: dict[str, str] = {}
+    human: dict[str, int] = {}
     for number, row in enumerate(table, 1):
         name = row.get("log") or row["run"]
         if not name or name in facts:
@@ -87,7 +92,25 @@ def read_run_table(path: str | Path) -> RunTable:
             raise IngestError(f"{source}: row {number}: {what}: one row for each name in the logs")
         run[name] = row["run"] or name
         facts[name] = {key: _fact(key, row[key], source, number) for key in FACTS if row.get(key)}
-    return RunTable(source=source, run=run, facts=facts)
+        for key, value in facts[name].items():
+            if not isinstance(value, str) and not _is_plain(row[key]):
+                human[key] = human.get(key, 0) + 1
+    parsed = [info("parsed_numbers", _parsed(source, key, count), count) for key, count in human.items()]
+    return RunTable(source=source, run=run, facts=facts, notes=(*notes, *parsed))
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a number is written as programs write them."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _parsed(source: str, key: str, count: int) -> str:
+    how = "with a suffix or thousands separators read as numbers"
+    return f"{source}: column {key}, {counted(count, 'cell')} {how}"
 
 
 def _written(cell: object) -> str:

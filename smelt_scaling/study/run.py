@@ -287,9 +287,10 @@ def _bootstrap(
     degenerate = int(np.any([*few, *(lost for lost, _ in screened.values())], axis=0).sum())
     if degenerate > DEGENERATE_LIMIT * replicates:
         fewest = min(len(own) for own in plan.labels.values())
+        way = "; --interval jackknife-t gives one" if fewest > FEWEST_LABELS else ""
         reason = (
-            f"{degenerate} of {replicates} resamples ({degenerate / replicates:.1%}) of {fewest} {unit} labels keep "
-            "too few distinct labels or cannot identify every parameter; ce-gain --interval jackknife-t gives one"
+            f"{degenerate} of {replicates} resamples ({degenerate / replicates:.1%}) of "
+            f"{counted(fewest, f'{unit} label')} keep too few distinct labels or cannot identify every parameter{way}"
         )
         return None, outcome("refused", reason, degenerate=degenerate)
     draws: dict[str, Draws] = {}
