@@ -435,3 +435,14 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(TYPED.encode())))
     assert run(["ce-gain", "--published", "-", *ASKED["ce-gain"], "--format", "csv"]) == 0
     assert "0.15799" in capsys.readouterr().out
+
+
+def test_commas_and_the_name_of_the_first_column_are_met_with_their_fix(typed: Callable[..., Path]) -> None:
+    """1,366 is 1.366 in one country and 1366 in another: both readings are named, none is taken."""
+    (said,) = refusal(typed("arch;E;A;K;a;b;c\nx;1.4;1,366;1e6;0.3;0.1;0.6\n"))
+    assert said.endswith(
+        "is '1,366': no number such as 0.3703, 1.366e3 or 94.7%; use a decimal point, and "
+        "nothing between thousands"
+    )
+    (said,) = refusal(typed("model,E,A,B,alpha,beta\nx,1.69,406.4,410.7,0.34,0.28\n"))
+    assert said.endswith("; call the column model arch")

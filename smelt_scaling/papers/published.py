@@ -143,7 +143,7 @@ def _rows(name: str) -> tuple[list[dict[str, str]], tuple[Note, ...]]:
     if "arch" not in header:
         raise DataError(
             f"{name}: no column arch: a table of coefficients has one row per architecture, such as "
-            "arch,E,A,K,a,b,c; add the column"
+            f"arch,E,A,K,a,b,c; {'call the column model arch' if 'model' in header else 'add the column'}"
         )
     cells = [[_text(value) for value in frame.iloc[:, i].tolist()] for i in range(len(header))]
     return [dict(zip(header, row, strict=True)) for row in zip(*cells, strict=True)], notes
@@ -269,9 +269,10 @@ def _numbers(
             bad.append(True)
     if any(bad):
         shown = rows[bad.index(True)][name]
+        mend = "use a decimal point, and nothing between thousands" if "," in shown else "correct it"
         problem(
             f"column {name}, {_where(rows, bad)} is {shown[:40]!r}: no number such as 0.3703, 1.366e3 or "
-            "94.7%; correct it"
+            f"94.7%; {mend}"
         )
         return None
     return values
