@@ -128,7 +128,11 @@ def _rounding(comparison: Comparison) -> tuple[Columns, list[Note]]:
         return {}, []
     known = moved[np.isfinite(moved)]
     unknown = len(moved) - len(known)
-    effects = [("a gain", f"{format_number(100 * known.max(), 2)} points (column gain_rounding)")] if len(known) else []
+    effects = (
+        [("a gain", f"{format_number(100 * known.max(), 2)} points (column gain_rounding)")]
+        if len(known)
+        else []
+    )
     rest = (
         f"in {counted(unknown, 'row')} nothing bounds the gain, since within it the loss may be out of reach"
     )
