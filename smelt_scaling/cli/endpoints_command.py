@@ -81,6 +81,9 @@ def select_endpoints(
     smooth: Annotated[
         float, _option("--smooth", metavar="X", help="Average the loss over this share of the last steps.")
     ] = 0.0,
+    skip: Annotated[
+        bool, _option("--skip-unreadable", help="Leave out logs that cannot be read; they are listed.")
+    ] = False,
     overlap: Annotated[
         float, _option("--overlap-tolerance", metavar="NATS", help="How far resumed rows may differ.")
     ] = 0.01,
@@ -119,7 +122,8 @@ def select_endpoints(
         _refuse_target(path, force)
     if template is not None:
         with _progress() as progress:
-            frame = scan_logs(logs, mapping=named, reader=reader, progress=progress).template(run_pattern)
+            scanned = scan_logs(logs, mapping=named, reader=reader, skip_unreadable=skip, progress=progress)
+        frame = scanned.template(run_pattern)
         with writing(template):
             _write(frame, template)
         talk(f"wrote {template}: {len(frame)} runs; fill in the empty cells, then add --runs {template}")
@@ -137,6 +141,7 @@ def select_endpoints(
             reader=reader,
             rules=rules,
             trajectory=trajectory,
+            skip_unreadable=skip,
             overlap_tolerance=overlap,
             progress=progress,
         )

@@ -89,6 +89,8 @@ class Segment:
         The first and the last learning rate, and whether its rows are annealed; NaN if not logged.
     facts : mapping
         What the file says of the run.
+    thinned : set of str
+        Keys whose series lack some of their values.
     """
 
     run: str
@@ -106,6 +108,7 @@ class Segment:
     lr_ends: tuple[float, float]
     annealed_ends: tuple[float, float]
     facts: Mapping[str, float | str] = field(default_factory=dict)
+    thinned: frozenset[str] = frozenset()
 
 
 def decay_ended(
@@ -241,6 +244,7 @@ class _Open:
             lr_ends=(self.lr_first, self.lr),
             annealed_ends=(self.annealed_first, self.annealed),
             facts=dict(facts),
+            thinned=frozenset(key for key, thin in self.series.items() if thin.stride > 1),
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from smelt_scaling.formatting import format_number
 from smelt_scaling.ingest.condense import Last, Mark, Segment
 from smelt_scaling.ingest.keys import is_loss
 
-__all__ = ["continued", "shifted"]
+__all__ = ["continued", "mended", "shifted"]
 
 Floats = NDArray[np.float64]
 Series = Mapping[str, tuple[Floats, Floats]]
@@ -60,7 +61,8 @@ def continued(
         return piece, []
     steps, tokens, (at, now) = line
     expected = _extended(at, steps, tokens)
-    if now < 0.5 * expected:
+    counted = 0.95 * expected if at <= steps[-1] else float(tokens[-1])
+    if at > steps[0] and now < counted:
         what, shift = f"tokens from {format_number(now)} again at step {at:g}", (0.0, expected - now)
     elif again and now > 2 * expected:
         what, shift = (
@@ -73,8 +75,62 @@ def continued(
         return piece, []
     message = (
         f"{piece.source}: run {piece.run} counts {what}: continued from what the pieces before it had counted"
+        + _other_rate(_rate(*piece.series[tokens_key or ""]) / _rate(steps, tokens))
     )
     return _moved(piece, *shift, tokens_key), [warning("counter_reset", message)]
+
+
+def mended(piece: Segment, tokens_key: str | None) -> tuple[Segment, list[Note]]:
+    """Continue a counter of tokens that falls within a piece: a resumed run whose steps went on, logged to one file.
+
+    The series is thinned, so that the count is exact to one distance of kept rows.
+    """
+    if tokens_key is None or tokens_key not in piece.series:
+        return piece, []
+    end = piece.marks[-1].lasts[tokens_key]
+    steps, tokens = piece.series[tokens_key]
+    if end.step > steps[-1]:
+        steps, tokens = np.append(steps, end.step), np.append(tokens, end.value)
+    falls = 1 + np.flatnonzero(np.diff(tokens) < 0)
+    if not falls.size:
+        return piece, []
+    counted, more = tokens.copy(), np.zeros(len(tokens))
+    for fall in falls.tolist():
+        slope = (counted[fall - 1] - counted[0]) / max(steps[fall - 1] - steps[0], 1.0)
+        added = counted[fall - 1] + slope * (steps[fall] - steps[fall - 1]) - counted[fall]
+        counted[fall:] += added
+        more[fall:] += added
+
+    def total(step: float, value: float) -> float:
+        """Add what came before; between the kept rows around a fall, the value tells on which side it lies."""
+        place = int(np.searchsorted(steps, step, side="right")) - 1
+        after = min(place + 1, len(steps) - 1)
+        fallen = after in falls and value < tokens[place]
+        return value + float(more[after if fallen else max(place, 0)])
+
+    def last(key: str, old: Last) -> Last:
+        value = total(old.step, old.value) if key == tokens_key else old.value
+        return replace(old, value=value, tokens=total(old.step, old.tokens))
+
+    first = int(falls[0])
+    message = (
+        f"{piece.source}: run {piece.run} counts tokens from {format_number(tokens[first])} again at step "
+        f"{steps[first]:g}: continued from the {format_number(tokens[first - 1])} before"
+    )
+    kept = len(piece.series[tokens_key][0])
+    return replace(
+        piece,
+        marks=tuple(
+            Mark(
+                step=mark.step,
+                lasts={
+                    key: old if math.isnan(old.step) else last(key, old) for key, old in mark.lasts.items()
+                },
+            )
+            for mark in piece.marks
+        ),
+        series={**piece.series, tokens_key: (piece.series[tokens_key][0], counted[:kept])},
+    ), [warning("counter_reset", message, len(falls))]
 
 
 def _line(
@@ -87,6 +143,17 @@ def _line(
     at, now = piece.series[tokens_key]
     rising = len(steps) > 1 and steps[-1] > steps[0] and tokens[-1] > tokens[0]
     return (steps, tokens, (float(at[0]), float(now[0]))) if rising else None
+
+
+def _rate(steps: Floats, tokens: Floats) -> float:
+    return float((tokens[-1] - tokens[0]) / (steps[-1] - steps[0])) if steps[-1] > steps[0] else math.nan
+
+
+def _other_rate(ratio: float) -> str:
+    """Say that a counter goes on at another rate: each device counts for itself, or the batch size changed."""
+    if not ratio > 0 or 0.75 <= ratio <= 4 / 3:
+        return ""
+    return f"; tokens per step are {ratio:.3g} times those before: check the batch size and what is counted"
 
 
 def _extended(x: float, xs: Floats, ys: Floats) -> float:

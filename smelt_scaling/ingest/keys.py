@@ -62,6 +62,11 @@ ROLES: dict[str, tuple[tuple[str, ...], str]] = {
             "optim/learning_rate_group0",
             "learning-rate",
             "optimizer/lr",
+            "lr-adamw",
+            "lr-adamw/pg1",
+            "lr-adam",
+            "lr/group0",
+            "lr-decoupledadamw/group0",
             "train/.optimizer/lr",
             "train/optimizer/lr",
         ),
@@ -218,6 +223,12 @@ def choose_loss(keys: Keys, present: Iterable[str], units: Mapping[str, str]) ->
         )
     nats = [key for key in there if not _OTHER_UNIT.search(key)]
     evaluations = [key for key in nats if is_evaluation(key)]
+    others = [key for key in there if is_evaluation(key)]
+    if not evaluations and others:
+        raise IngestError(
+            f"no evaluation loss in nats per token in the logs; there are {_shown(others)}: name one with --map "
+            "loss=KEY and its unit with --unit loss=ppl or loss=bits"
+        )
     best = evaluations or nats
     if len(best) == 1:
         kind = (

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 
 from smelt_scaling._schema import counted
 from smelt_scaling.endpoints import Endpoints
 from smelt_scaling.errors import IngestError, Note, UsageError, info, merge_notes, warning
 from smelt_scaling.formatting import format_number
-from smelt_scaling.ingest.condense import Segment
+from smelt_scaling.ingest.condense import SAMPLE, Segment
 from smelt_scaling.ingest.families import long_table
 from smelt_scaling.ingest.found import LogEndpoints
 from smelt_scaling.ingest.keys import Keys, choose_loss
@@ -18,8 +19,8 @@ from smelt_scaling.ingest.names import listed
 from smelt_scaling.ingest.quantities import TOKENS_AGREE, tokens_by_steps
 from smelt_scaling.ingest.rows import REASON, endpoint_row, left_out_row, provenance, refuse_incomplete
 from smelt_scaling.ingest.runtable import check_pattern, named_by, read_run_table
-from smelt_scaling.ingest.scan import Progress, ScannedLogs, scan_logs
-from smelt_scaling.ingest.selection import Pick, Roles, Rules, Run, checkpoints, select_ends
+from smelt_scaling.ingest.scan import MOST_PROBLEMS, Progress, ScannedLogs, scan_logs
+from smelt_scaling.ingest.selection import TRUNK, Pick, Roles, Rules, Run, checkpoints, select_ends
 from smelt_scaling.ingest.stitching import OVERLAP_TOLERANCE, stitch
 
 __all__ = ["read_logs"]
@@ -37,6 +38,7 @@ def read_logs(
     reader: str | None = None,
     rules: Rules | None = None,
     trajectory: bool = False,
+    skip_unreadable: bool = False,
     overlap_tolerance: float = OVERLAP_TOLERANCE,
     progress: Progress | None = None,
 ) -> LogEndpoints:
@@ -44,7 +46,7 @@ def read_logs(
 
     Parameters
     ----------
-    paths, mapping, families, reader, progress
+    paths, mapping, families, reader, skip_unreadable, progress
         As for `scan_logs`.
     runs : str or pathlib.Path, optional
         The table of runs (see `read_run_table`); what it says replaces what a log says.
@@ -78,13 +80,21 @@ def read_logs(
         raise UsageError(
             f"--overlap-tolerance {overlap_tolerance:g}: a difference in nats, at least 0, such as 0.01"
         )
-    scanned = scan_logs(paths, mapping=mapping, families=families, reader=reader, progress=progress)
+    scanned = scan_logs(
+        paths,
+        mapping=mapping,
+        families=families,
+        reader=reader,
+        skip_unreadable=skip_unreadable,
+        progress=progress,
+    )
     named, stated = _named(scanned.segments, runs, run_pattern)
     loss, notes = choose_loss(scanned.keys, {key for one in named for key in one.series}, units or {})
     picks: list[tuple[Run, Pick]] = []
     found: list[Note] = []
+    trunks = {str(one.facts.get("trunk", "")) for one in named}
     for name, own in sorted(_by_run(named).items()):
-        run = _gathered(name, own, scanned, overlap_tolerance)
+        run = _gathered(name, own, scanned, overlap_tolerance, name in trunks)
         roles = Roles(loss=loss, tokens=_role(run, "tokens", scanned.keys), lr=_role(run, "lr", scanned.keys))
         ends = select_ends(run, roles, rules)
         picks += [(run, pick) for pick in (checkpoints(run, roles, ends) if trajectory else ends)]
@@ -95,18 +105,23 @@ def read_logs(
         *_pooled(found),
         *_left_out(left),
         *_flaws(scanned),
-        *_requested(rules, trajectory, len(chosen)),
+        *_unproven(chosen),
+        *_requested(rules, trajectory, chosen, loss),
     ]
     if not chosen:
         raise IngestError(_nothing(left))
     refuse_incomplete(chosen)
-    trunks = any(run.branches or "trunk" in run.facts for run, _ in chosen)
-    frame = pd.DataFrame([endpoint_row(run, pick, scanned.keys, trunks=trunks) for run, pick in chosen])
+    with_trunks = any(run.branches or "trunk" in run.facts for run, _ in chosen)
+    frame = pd.DataFrame([endpoint_row(run, pick, scanned.keys, trunks=with_trunks) for run, pick in chosen])
     frame = frame[
         [name for name in frame if not frame[name].isin(["", None]).all() and frame[name].notna().any()]
     ]
     source = str(paths[0]) if len(paths) == 1 else f"{len(scanned.readers)} logs"
     endpoints = Endpoints.from_frame(frame, source=source, units=units, flops=flops)
+    if len(endpoints) < len(frame):  # the rules for tables left out more, each with a note
+        places = set(zip(endpoints["run"].tolist(), endpoints["step"].tolist(), strict=True))
+        there = [(pick.run, pick.step) in places for _, pick in chosen]
+        chosen, frame = list(compress(chosen, there)), frame[there]
     return LogEndpoints(
         endpoints=endpoints,
         manifest=pd.DataFrame([provenance(pick, loss) for _, pick in chosen]),
@@ -175,8 +190,34 @@ def _by_run(segments: Iterable[Segment]) -> dict[str, list[Segment]]:
     return runs
 
 
-def _gathered(name: str, segments: Sequence[Segment], scanned: ScannedLogs, tolerance: float) -> Run:
+#: Facts that are one for all pieces of a run; two of them mean that two runs go by one name.
+_OF_THE_RUN = (
+    "arch",
+    "scale",
+    "cell",
+    "seed",
+    "tokenizer",
+    "eval_set",
+    "F",
+    "S",
+    "N",
+    "N_act",
+    "unique_tokens",
+)
+
+
+def _gathered(
+    name: str, segments: Sequence[Segment], scanned: ScannedLogs, tolerance: float, is_trunk: bool
+) -> Run:
     """Stitch the trunk and each branch of a run."""
+    for fact in _OF_THE_RUN:
+        stated = {one.facts[fact]: one.source for one in segments if fact in one.facts}
+        if len(stated) > 1:
+            said = ", ".join(f"{value} in {source}" for value, source in list(stated.items())[:2])
+            raise IngestError(
+                f"run {name}: {fact} is {said}: the pieces of one run share it; give two runs two names "
+                "(column run, or --run-pattern), or state it for all pieces in the table of runs"
+            )
     parts: dict[str, list[Segment]] = {}
     for segment in segments:
         parts.setdefault(segment.branch, []).append(segment)
@@ -188,9 +229,15 @@ def _gathered(name: str, segments: Sequence[Segment], scanned: ScannedLogs, tole
     for part in stitched.values():
         for piece in part.pieces:
             facts |= piece.facts
-    files = {one.source for one in segments}
-    sampled = any(flaw.code == "sampled_history" and path in files for path, flaw in scanned.flaws)
-    return Run(name=name, trunk=stitched.pop("", None), branches=stitched, facts=facts, sampled=sampled)
+    sampled = any(one.source in scanned.sampled for one in segments)
+    return Run(
+        name=name,
+        trunk=stitched.pop("", None),
+        branches=stitched,
+        facts=facts,
+        sampled=sampled,
+        trunk_of_others=is_trunk,
+    )
 
 
 def _role(run: Run, role: str, keys: Keys) -> str | None:
@@ -220,15 +267,20 @@ def _pooled(notes: Iterable[Note]) -> list[Note]:
 
 
 def _left_out(left: Sequence[Pick]) -> list[Note]:
-    """Return one note per code, naming runs and the first reason."""
-    codes: dict[str, list[Pick]] = {}
+    """Return one note per code, naming runs and the first reason; trunks are left out as they should."""
+    codes: dict[tuple[str, bool], list[Pick]] = {}
     for pick in left:
-        codes.setdefault(pick.code, []).append(pick)
+        codes.setdefault((pick.code, pick.reason == TRUNK), []).append(pick)
     notes = []
-    for code, own in codes.items():
-        many = f"{len(own)} ends of runs left out ({listed(pick.label for pick in own)}); "
-        first = f"{own[0].label}: {own[0].reason}"
-        notes.append(warning(code, (many if len(own) > 1 else "left out: ") + first, len(own)))
+    for (code, quiet), own in codes.items():
+        whose = listed(pick.label for pick in own)
+        alike = len({pick.reason for pick in own}) == 1
+        why = own[0].reason if alike else f"of {own[0].label}, {own[0].reason}"
+        notes.append(
+            (info if quiet else warning)(
+                code, f"{counted(len(own), 'end')} left out ({whose}): {why}", len(own)
+            )
+        )
     return notes
 
 
@@ -246,8 +298,33 @@ def _nothing(left: Sequence[Pick]) -> str:
     return f"no endpoint in {counted(len(left), 'end')} of runs ({shown}{more}): {remedy}"
 
 
+def _unproven(chosen: Sequence[tuple[Run, Pick]]) -> list[Note]:
+    """Name the endpoints of which nothing says that the run had come to its end."""
+    own = [pick for _, pick in chosen if not pick.evidence and not pick.phase]
+    if not own:
+        return []
+    message = (
+        f"{counted(len(own), 'endpoint')} ({listed(pick.label for pick in own)}): no learning rate, plan or status "
+        "tells that the run had ended; the last evaluation is taken"
+    )
+    return [warning("unproven_end", message, len(own))]
+
+
 def _flaws(scanned: ScannedLogs) -> list[Note]:
-    notes = [warning(flaw.code, f"{path}: {flaw.message}", flaw.count) for path, flaw in scanned.flaws]
+    codes: dict[str, list[Note]] = {}
+    for path, flaw in scanned.flaws:
+        codes.setdefault(flaw.code, []).append(warning(flaw.code, f"{path}: {flaw.message}", flaw.count))
+    notes = []
+    for own in codes.values():
+        notes += own[:MOST_PROBLEMS]
+        if rest := own[MOST_PROBLEMS:]:
+            said = f"{len(rest)} more alike, the first {rest[0].message}"
+            notes.append(replace(rest[0], message=said, count=sum(note.count for note in rest)))
+    if scanned.unreadable:
+        count = len(scanned.unreadable)
+        message = f"{counted(count, 'log')} left out that cannot be read: {'; '.join(scanned.unreadable[:6])}"
+        more = f"; and {count - 6} more" if count > 6 else ""
+        notes.append(warning("unreadable_files", message + more, count))
     if scanned.unread:
         count = len(scanned.unread)
         notes.append(
@@ -260,10 +337,11 @@ def _flaws(scanned: ScannedLogs) -> list[Note]:
     return notes
 
 
-def _requested(rules: Rules, trajectory: bool, rows: int) -> list[Note]:
+def _requested(rules: Rules, trajectory: bool, chosen: Sequence[tuple[Run, Pick]], loss: str) -> list[Note]:
     """Say what the user asked for that makes the rows other than ends as they were logged."""
     notes = []
     if trajectory:
+        rows = len(chosen)
         message = (
             f"{rows} evaluations along runs are kept: those of one run are one unit, resample by run or cell"
         )
@@ -271,7 +349,19 @@ def _requested(rules: Rules, trajectory: bool, rows: int) -> list[Note]:
     if rules.smooth:
         message = f"losses are means over the last {rules.smooth:.3g} of the steps before each end"
         notes.append(info("smoothed", message))
+    thin = {pick.label: kept for _, pick in chosen if (kept := _thinned(pick, loss))}
+    if thin and (trajectory or rules.smooth):
+        message = (
+            f"{counted(len(thin), 'run')} with more than {SAMPLE} evaluations in a piece ({listed(thin)}): "
+            f"{sum(thin.values())} are kept, at even distances, and the ends"
+        )
+        notes.append(warning("thinned", message, sum(thin.values())))
     return notes
+
+
+def _thinned(pick: Pick, loss: str) -> int:
+    """Return how many evaluations are left of a series that was thinned; 0 if it holds all."""
+    return len(pick.part.series[loss][0]) if any(loss in piece.thinned for piece in pick.part.pieces) else 0
 
 
 def _compare_tokens(run: Run, ends: Iterable[Pick]) -> list[Note]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import chain, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,13 +38,15 @@ def in_order(segments: Sequence[Segment], tolerance: float) -> list[Segment]:
     IngestError
         If pieces disagree where they overlap, and nothing tells which came later.
     """
-    times = {segment.first_time for segment in segments}
-    if len(times) == len(segments) and not any(map(math.isnan, times)):
-        return sorted(segments, key=lambda one: one.first_time)
     files: dict[str, list[Segment]] = {}
     for segment in sorted(segments, key=lambda one: (one.source, one.place)):
         files.setdefault(segment.source, []).append(segment)
     groups = list(files.values())
+    times = {segment.first_time for segment in segments}
+    if len(times) == len(segments) and not any(map(math.isnan, times)):
+        if _at_once(groups) and _disagreeing(groups, tolerance) is None:
+            return [segment for group in _furthest_last(groups) for segment in group]
+        return sorted(segments, key=lambda one: one.first_time)
     if len(groups) > 1:
         groups = (
             _by_parents(groups)
@@ -86,20 +89,36 @@ def _by_steps(groups: list[list[Segment]]) -> list[list[Segment]]:
 
 
 def _by_agreement(groups: list[list[Segment]], tolerance: float) -> list[list[Segment]]:
-    """Any order does where files overlap and agree; the one that reaches furthest comes last."""
-    order = sorted(groups, key=lambda group: (group[-1].last_step, group[0].source))
-    for place, group in enumerate(order):
-        for other in order[place + 1 :]:
-            for one in group:
-                for two in other:
-                    if largest_difference(one.series, two)[0] > tolerance or one.branch != two.branch:
-                        names = " and ".join(sorted({one.source, two.source}))
-                        raise IngestError(
-                            f"run {one.run}: {names} log the same steps with other losses, and nothing tells "
-                            "which came later: add a column created (seconds since 1970) or parent to the table "
-                            "of runs, or leave the stale file out"
-                        )
-    return order
+    """Any order does where files overlap and agree."""
+    apart = _disagreeing(groups, tolerance)
+    if apart is not None:
+        one, two = apart
+        names = " and ".join(sorted({one.source, two.source}))
+        raise IngestError(
+            f"run {one.run}: {names} log the same steps with other losses, and nothing tells which came later: add a "
+            "column created (seconds since 1970) or parent to the table of runs, or leave the stale file out"
+        )
+    return _furthest_last(groups)
+
+
+def _furthest_last(groups: list[list[Segment]]) -> list[list[Segment]]:
+    return sorted(groups, key=lambda group: (group[-1].last_step, group[0].source))
+
+
+def _disagreeing(groups: list[list[Segment]], tolerance: float) -> tuple[Segment, Segment] | None:
+    """Return two pieces of different files that log other losses at one step, if there are any."""
+    ordered = _furthest_last(groups)
+    for place, group in enumerate(ordered):
+        for one, two in product(group, chain.from_iterable(ordered[place + 1 :])):
+            if largest_difference(one.series, two)[0] > tolerance or one.branch != two.branch:
+                return one, two
+    return None
+
+
+def _at_once(groups: list[list[Segment]]) -> bool:
+    """Whether files were written at the same time: one run with two loggers, none of which restarts the other."""
+    spans = sorted((min(s.first_time for s in own), max(s.last_time for s in own)) for own in groups)
+    return any(two[0] < one[1] for one, two in zip(spans, spans[1:], strict=False))
 
 
 def largest_difference(

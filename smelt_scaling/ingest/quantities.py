@@ -41,7 +41,7 @@ def tokens_at(facts: Facts, part: Stitched, last: Last, tokens_key: str | None) 
     """
     if math.isnan(last.step):
         return math.nan
-    if not math.isnan(last.tokens):
+    if math.isfinite(last.tokens):
         return last.tokens
     logged = math.nan if tokens_key is None else _logged(part, last.step, tokens_key)
     return tokens_by_steps(facts, last.step) if math.isnan(logged) else logged

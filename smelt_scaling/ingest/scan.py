@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from smelt_scaling._schema import counted
 from smelt_scaling.errors import IngestError, UsageError
 from smelt_scaling.ingest.condense import Condenser, Segment
 from smelt_scaling.ingest.events import Flaw
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["Progress", "ScannedLogs", "scan_logs"]
 
 Progress = Callable[[int, int, str], None]
+#: Files named one by one where many have the same trouble.
+MOST_PROBLEMS = 20
 Facts = dict[str, float | str]
 
 
@@ -33,6 +37,7 @@ class ScannedLogs:
     flaws: tuple[tuple[str, Flaw], ...]
     readers: Mapping[str, str]
     unread: tuple[str, ...]
+    unreadable: tuple[str, ...] = ()
 
     @property
     def facts(self) -> dict[str, Facts]:
@@ -41,6 +46,11 @@ class ScannedLogs:
         for segment in self.segments:
             facts.setdefault(segment.run, {}).update(segment.facts)
         return facts
+
+    @cached_property
+    def sampled(self) -> frozenset[str]:
+        """Files that hold a sample of the rows."""
+        return frozenset(path for path, flaw in self.flaws if flaw.code == "sampled_history")
 
     def template(self, run_pattern: str | None = None) -> pd.DataFrame:
         """Return the skeleton of a table of runs, with what a pattern reads off their names."""
@@ -59,6 +69,7 @@ def scan_logs(
     mapping: Mapping[str, str] | None = None,
     families: Mapping[str, str] | None = None,
     reader: str | None = None,
+    skip_unreadable: bool = False,
     progress: Progress | None = None,
 ) -> ScannedLogs:
     """Read logs and keep what endpoints are chosen from; memory does not grow with the rows.
@@ -73,6 +84,9 @@ def scan_logs(
         Name -> pattern of keys, such as ``{"domains": "eval/paloma/*/loss"}``.
     reader : str, optional
         A name of `READERS`, to read every file so; by default each file is recognised by its content.
+    skip_unreadable : bool
+        Whether logs that cannot be read (damaged, or of jobs that died before their first row) are left out and listed,
+        and do not stop the reading.
     progress : callable, optional
         Called with (bytes done, bytes in all, path).
 
@@ -105,16 +119,16 @@ def scan_logs(
             if name is None:
                 unread.append(source.path)
             else:
-                names[source.path] = name
                 watched = source if progress is None else _watched(source, progress, done, total)
                 condenser.take(source.path, READERS[name].read(watched, keys))
+                names[source.path] = name
         except IngestError as error:
             problems.append(str(error))
         done += source.size
     if progress is not None:
         progress(total, total, "")
-    if problems:
-        raise IngestError("\n".join(problems))
+    if problems and not (skip_unreadable and condenser.segments):
+        raise IngestError(_problems(problems))
     if not condenser.segments:
         raise IngestError(_no_log(sources, unread))
     return ScannedLogs(
@@ -123,6 +137,7 @@ def scan_logs(
         flaws=tuple(condenser.flaws),
         readers=names,
         unread=tuple(unread),
+        unreadable=tuple(problems),
     )
 
 
@@ -138,6 +153,18 @@ def _watched(source: Source, progress: Progress, done: int, total: int) -> Sourc
     return replace(source, progress=more)
 
 
+def _problems(problems: Sequence[str]) -> str:
+    """Return a line per file that cannot be read, the first of very many, and what to do about dead jobs."""
+    lines = list(problems[:MOST_PROBLEMS])
+    if len(problems) > MOST_PROBLEMS:
+        lines.append(f"and {len(problems) - MOST_PROBLEMS} more files that cannot be read")
+    if len(problems) > 1:
+        lines.append(
+            f"{len(problems)} files cannot be read; leave them out by name, or all of them with --skip-unreadable"
+        )
+    return "\n".join(lines)
+
+
 def _recognised(source: Source) -> str | None:
     head = source.head()
     return next((name for name, reader in READERS.items() if head and reader.sniff(head, source.path)), None)
@@ -145,7 +172,7 @@ def _recognised(source: Source) -> str | None:
 
 def _no_log(sources: Sequence[Source], unread: Sequence[str]) -> str:
     first = unread[0] if unread else sources[0].path
-    more = f" (nor {len(unread) - 1} other files)" if len(unread) > 1 else ""
+    more = f" (nor {counted(len(unread) - 1, 'other file')})" if len(unread) > 1 else ""
     return (
         f"{first}: no log of a known format{more}, or one without a step: export it as CSV or JSON lines with a column "
         "step, or name its format with --reader"

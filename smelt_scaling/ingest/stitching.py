@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from smelt_scaling.errors import Note, info, warning
 from smelt_scaling.formatting import format_number
 from smelt_scaling.ingest.condense import Last, Mark, Segment, decay_ended
-from smelt_scaling.ingest.counters import continued, shifted
+from smelt_scaling.ingest.counters import continued, mended, shifted
 from smelt_scaling.ingest.keys import is_context
+from smelt_scaling.ingest.names import listed
 from smelt_scaling.ingest.order import in_order, largest_difference
 
 __all__ = ["OVERLAP_TOLERANCE", "Stitched", "stitch"]
@@ -62,6 +63,11 @@ class Stitched:
     def end(self) -> Mark:
         """The last mark."""
         return self.marks[-1]
+
+    @property
+    def furthest(self) -> float:
+        """The highest step of all pieces; above that of the end if a restart went back and stopped sooner."""
+        return max(piece.last_step for piece in self.pieces)
 
     @property
     def lr_peak(self) -> float:
@@ -157,14 +163,17 @@ def _overlaid(streams: Sequence[Stitched]) -> Stitched:
 
 def _chained(segments: Sequence[Segment], tokens_key: str | None, tolerance: float) -> Stitched:
     """Join pieces that follow each other."""
-    pieces = [shifted(piece, tokens_key) for piece in in_order(segments, tolerance)]
+    counted = [mended(piece, tokens_key) for piece in in_order(segments, tolerance)]
+    pieces = [shifted(piece, tokens_key) for piece, _ in counted]
     whole = pieces[0]
-    marks, series, notes, superseded = list(whole.marks), dict(whole.series), list[Note](), 0
+    marks, series, superseded = list(whole.marks), dict(whole.series), 0
+    notes = [note for _, own in counted for note in own]
     for number, raw in enumerate(pieces[1:], 1):
         before = pieces[number - 1]
-        piece, mended = continued(before, series, raw, tokens_key)
+        piece, went_on = continued(before, series, raw, tokens_key)
         pieces[number] = piece
-        notes += [*mended, *_disagreement(series, piece, tolerance), *_gap(before, piece)]
+        notes += [*went_on, *_disagreement(series, piece, tolerance), *_gap(before, piece)]
+        notes += _replaced(pieces[:number], piece)
         if not _decay_ended(before, piece):
             marks.pop()  # the piece just stopped there
         kept = [mark for mark in marks if mark.step < piece.first_step]
@@ -220,6 +229,16 @@ def _disagreement(series: Series, piece: Segment, tolerance: float) -> list[Note
         f"{format_number(apart)} from the rows it supersedes (at step {step:g}): the later rows stand"
     )
     return [warning("overlap_disagreement", message)]
+
+
+def _replaced(before: Sequence[Segment], piece: Segment) -> list[Note]:
+    """Say that nothing from before is left: a fresh start, a second logger, or two runs of one name."""
+    if piece.first_step > min(one.first_step for one in before):
+        return []
+    others = {one.source for one in before} - {piece.source}
+    whose = listed(others) if others else "the rows above"
+    what = f"begins again at step {piece.first_step:g}; nothing is left of {whose}"
+    return [warning("replaced_log", f"{piece.source}: run {piece.run} {what}")]
 
 
 def _gap(before: Segment, piece: Segment) -> list[Note]:

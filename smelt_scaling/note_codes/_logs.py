@@ -23,6 +23,30 @@ LOGS = {
         "Runs that go on well after their last evaluation were left out: its loss is not that of the end.",
         "Evaluate the final checkpoint and add its log. A run that logs its learning rate is judged by that instead.",
     ),
+    "negative_loss": NoteCode(
+        "warning",
+        "Runs whose loss ends at zero or below were left out: no cross-entropy is.",
+        "The key may hold a log-likelihood, the loss with its sign turned, or a score: name the loss with --map "
+        "loss=KEY, or turn the sign in the log.",
+    ),
+    "no_tokens": NoteCode(
+        "warning",
+        "Evaluations from before the first count of tokens were left out of a trajectory.",
+        "Harmless if they are a few early ones. Otherwise state tokens_per_step in the table of runs and read the logs "
+        "without their token counter.",
+    ),
+    "unproven_end": NoteCode(
+        "warning",
+        "Nothing in the logs tells that a run had come to its end: its last evaluation was taken.",
+        "Name the key of the learning rate with --map lr=KEY, or state planned_steps, planned_tokens or status in the "
+        "table of runs: a run that crashed is then left out.",
+    ),
+    "thinned": NoteCode(
+        "warning",
+        "Runs have more evaluations than are kept along them; those kept lie at even distances.",
+        "Harmless for a fit: neighbouring evaluations say nearly the same. Ends are exact, and a mean over the last "
+        "steps is one over those kept.",
+    ),
     "sampled_history": NoteCode(
         "warning",
         "A log is a random sample of the rows, as exports of run histories are; it may lack the last one.",
@@ -52,6 +76,12 @@ LOGS = {
         "A restart set a counter of steps or tokens back; it was continued with the help of the other one.",
         "Compare the tokens of the endpoint with the plan; state start_step and start_tokens in the table of runs to "
         "fix them.",
+    ),
+    "replaced_log": NoteCode(
+        "warning",
+        "A later piece of a run begins where the run began: nothing of what was logged before is left.",
+        "Right for a run that was started anew or logged twice. Two runs under one name (two seeds) are one endpoint "
+        "too few: give each its name with --run-pattern or in the table of runs.",
     ),
     "missing_rows": NoteCode(
         "info",
@@ -89,6 +119,12 @@ LOGS = {
         "warning",
         "A run on a server has no row with a key that is read.",
         "Harmless for a run that never started. Otherwise name its loss with --map loss=KEY.",
+    ),
+    "unreadable_files": NoteCode(
+        "warning",
+        "Logs that cannot be read were left out, on request (--skip-unreadable).",
+        "Right for jobs that died before their first row. A damaged piece of a longer run is missing from it: copy the "
+        "file again.",
     ),
     "unread_files": NoteCode(
         "warning",

@@ -112,10 +112,11 @@ ROWS: dict[str, NoteCode] = {
         "delete its rows and say so.",
     ),
     "not_annealed": NoteCode(
-        "warning",
+        "info or warning",
         "Rows measured before the learning rate decayed were left out; there, a loss is not the final one.",
-        "Harmless if the same runs also have a row after the decay. If every row is of a stable phase all are kept "
-        "and no loss is final: add the decayed rows. If the phase or lr column is wrong, correct it.",
+        "Harmless for the stable run that decay branches start from, and if the same runs also have a row after the "
+        "decay. If every row is of a stable phase all are kept and no loss is final: add the decayed rows. If the "
+        "phase or lr column is wrong, correct it.",
     ),
     "duplicate_rows": NoteCode(
         "info",
