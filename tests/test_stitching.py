@@ -51,8 +51,8 @@ def test_case_2_the_later_rows_of_a_resumed_run_stand() -> None:
     whole = stitch(segments({"a.log": before + after}))
     assert last(whole) == (10.49, 2.426)  # neither the mean nor the lowest
     assert whole.series["eval/loss"][1].tolist() == [2.440, 2.431, 2.426]
-    [note] = whole.notes
-    assert note.code == "overlap_disagreement"
+    [note, replaced] = whole.notes
+    assert (note.code, replaced.code) == ("overlap_disagreement", "replaced_log")
     assert "0.021" in note.message  # 2.426 - 2.405
 
 
