@@ -134,6 +134,16 @@ def test_a_row_that_comes_late_restarts_nothing() -> None:
     assert (one.first_step, one.last_step, one.rows) == (1, 3, 5)
 
 
+def test_a_late_evaluation_may_carry_counters() -> None:
+    """Tokens and the rate stand in every row; only what is measured again at a step shows a restart."""
+    rows: list[Row] = [
+        (float(step), {"train/loss": 3.0, "tokens": step * 10.0, "lr": 0.1}) for step in range(1, 106)
+    ]
+    rows.append((100.0, {"eval/loss": 2.5, "tokens": 1000.0, "lr": 0.1}))
+    [one] = segments({"a.log": rows})
+    assert (one.last_step, one.marks[-1].lasts["eval/loss"].tokens) == (105.0, 1000.0)
+
+
 def test_an_evaluation_that_a_restart_made_stale_is_not_the_last() -> None:
     """It stopped at 115 after a restart at 110: the evaluation at 120 is of a state that no longer exists."""
     before: list[Row] = [(float(step), {"train/loss": 3.0}) for step in range(100, 126)]

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from smelt_scaling.errors import IngestError
 from smelt_scaling.ingest.events import Block, Event, Facts, Flaw, Resumed
-from smelt_scaling.ingest.keys import Keys
+from smelt_scaling.ingest.keys import Keys, is_context
 
 __all__ = ["SAMPLE", "Condenser", "Last", "Mark", "Segment", "decay_ended"]
 
@@ -351,7 +351,8 @@ def _forward(block: Block, logged: Mapping[str, float]) -> Iterator[_Part]:
             _log(known, block.step[seen:row], {key: column[seen:row] for key, column in block.values.items()})
             seen = row
             present = [key for key, column in block.values.items() if not math.isnan(column[row])]
-            if any(known.get(key, -math.inf) >= block.step[row] for key in present):
+            measured = [key for key in present if not is_context(key)]  # counters stand in late rows, too
+            if any(known.get(key, -math.inf) >= block.step[row] for key in measured or present):
                 break
         else:
             break
