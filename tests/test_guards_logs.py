@@ -222,5 +222,21 @@ def test_the_remedy_of_a_note_of_logs_takes_it_away(code: str, tmp_path: Path) -
     assert code not in {note.code for note in SCENARIOS[code][1](tmp_path)}
 
 
+#: Codes whose test stands among the traps of log folders.
+IN_TRAPS = {
+    "thinned": "test_a_thinned_trajectory_says_so_and_keeps_its_end",
+    "unreadable_files": "test_unreadable_logs_stop_the_reading_unless_they_may_be_skipped",
+    "replaced_log": "test_two_runs_under_one_name_are_named",
+    "unproven_end": "test_a_plan_or_a_status_proves_an_end",
+    "negative_loss": "test_losses_that_are_not_positive_are_left_out",
+    "no_tokens": "test_evaluations_before_the_first_count_are_left_out_of_a_trajectory",
+}
+
+
 def test_every_code_of_logs_has_a_scenario() -> None:
-    assert {*STAGES["Reading logs"], *STAGES["Logs that are tables"]} <= set(SCENARIOS) <= set(NOTE_CODES)
+    codes = {*STAGES["Reading logs"], *STAGES["Logs that are tables"]}
+    assert codes <= {*SCENARIOS, *IN_TRAPS} <= set(NOTE_CODES)
+    traps = (Path(__file__).parent / "test_log_traps.py").read_text(encoding="utf-8")
+    for code, test in IN_TRAPS.items():
+        body = traps.partition(f"def {test}(")[2].partition("\ndef ")[0]
+        assert f'"{code}"' in body, test

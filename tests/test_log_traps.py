@@ -182,7 +182,7 @@ def test_tokens_counted_by_one_device_after_a_restart_are_told(tmp_path: Path) -
 
 def test_a_token_count_that_is_no_number_is_none(tmp_path: Path) -> None:
     broken = [row | ({"tokens": "NaN"} if row["step"] > 50 else {}) for row in rows()]
-    with pytest.raises(IngestError, match="1 run without tokens"):
+    with pytest.raises(IngestError, match="no tokens in the logs of 1 run"):
         read(tmp_path, {"a.jsonl": broken})
 
 
@@ -311,7 +311,7 @@ def test_several_ends_are_counted_and_the_first_reason_is_named(tmp_path: Path) 
     "rule", [{"smooth": 2.0}, {"smooth": -0.1}, {"annealed": 1.5}, {"annealed": float("nan")}]
 )
 def test_shares_are_shares(rule: dict[str, float]) -> None:
-    with pytest.raises(UsageError, match="a share from 0 to below 1"):
+    with pytest.raises(UsageError, match="a share of (a run's steps|the peak learning rate), "):
         Rules(**rule)
 
 
@@ -334,7 +334,7 @@ def test_a_thinned_trajectory_says_so_and_keeps_its_end(tmp_path: Path) -> None:
 
 def test_a_trajectory_without_tokens_is_refused_not_empty(tmp_path: Path) -> None:
     bare = rows(run="b", without="tokens")
-    with pytest.raises(IngestError, match=r"1 run without tokens \(b\)"):
+    with pytest.raises(IngestError, match=r"no tokens in the logs of 1 run \(b\)"):
         read(tmp_path, {"a.jsonl": rows(), "b.jsonl": bare}, TABLE_2, trajectory=True)
 
 
