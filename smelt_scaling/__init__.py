@@ -14,9 +14,11 @@ if TYPE_CHECKING:  # the same names for type checkers and editors, which do not 
     from smelt_scaling.analyses import allocate as allocate
     from smelt_scaling.analyses import ce_gain as ce_gain
     from smelt_scaling.analyses import design_report as design_report
+    from smelt_scaling.analyses import downstream as downstream
     from smelt_scaling.analyses import notes_of as notes_of
     from smelt_scaling.analyses import parameter_conventions as parameter_conventions
     from smelt_scaling.analyses import predict as predict
+    from smelt_scaling.analyses import read_scores as read_scores
     from smelt_scaling.analyses import reproduce as reproduce
     from smelt_scaling.endpoints import Endpoints as Endpoints
     from smelt_scaling.endpoints import default_sparsities as default_sparsities
@@ -71,6 +73,7 @@ _EXPORTS = {
     "ce_gain": "smelt_scaling.analyses",
     "default_sparsities": "smelt_scaling.endpoints",
     "design_report": "smelt_scaling.analyses",
+    "downstream": "smelt_scaling.analyses",
     "example_endpoints": "smelt_scaling.papers.example",
     "fit": "smelt_scaling.study",
     "get_law": "smelt_scaling.laws",
@@ -82,6 +85,7 @@ _EXPORTS = {
     "read_endpoints": "smelt_scaling.ingest.tidy",
     "read_logs": "smelt_scaling.ingest.logs",
     "read_published": "smelt_scaling.papers",
+    "read_scores": "smelt_scaling.analyses",
     "reproduce": "smelt_scaling.analyses",
     "show_table": "smelt_scaling.reporting",
     "simulate": "smelt_scaling.synth",

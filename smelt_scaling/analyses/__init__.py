@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from smelt_scaling.analyses.allocation import allocate
+from smelt_scaling.analyses.calibration import downstream, read_scores
 from smelt_scaling.analyses.conventions import parameter_conventions
 from smelt_scaling.analyses.design import design_report
 from smelt_scaling.analyses.frames import notes_of
+from smelt_scaling.analyses.gadre import gadre_forecast
 from smelt_scaling.analyses.gain import ce_gain
 from smelt_scaling.analyses.prediction import predict
 from smelt_scaling.analyses.reproduction import reproduce
@@ -14,8 +16,11 @@ __all__ = [
     "allocate",
     "ce_gain",
     "design_report",
+    "downstream",
+    "gadre_forecast",
     "notes_of",
     "parameter_conventions",
     "predict",
+    "read_scores",
     "reproduce",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ from smelt_scaling.study import Study
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ce_gain", "choose_pair"]
+__all__ = ["ce_gain", "choose_pair", "named_pair"]
 
 Array = NDArray[np.float64]
 
@@ -165,6 +166,13 @@ def ce_gain(
 
 
 def choose_pair(view: View, target: str | None, reference: str | None) -> tuple[str, str, list[Note]]:
+    """Settle which architecture of a view is compared with which; as `named_pair`."""
+    return named_pair(tuple(view.sides), target, reference)
+
+
+def named_pair(
+    archs: Sequence[str], target: str | None, reference: str | None
+) -> tuple[str, str, list[Note]]:
     """Settle which architecture is compared with which.
 
     Raises
@@ -172,7 +180,7 @@ def choose_pair(view: View, target: str | None, reference: str | None) -> tuple[
     UsageError
         If there is but one architecture, or more than two and either is unnamed, or both are the same.
     """
-    names = sorted(view.sides, key=lambda name: (name.casefold(), name))
+    names = sorted(archs, key=lambda name: (name.casefold(), name))
     notes: list[Note] = []
     if len(names) < 2:
         raise UsageError(f"one architecture ({names[0]}): a gain compares two; fit a table that holds both")
@@ -187,12 +195,20 @@ def choose_pair(view: View, target: str | None, reference: str | None) -> tuple[
             message = f"reference is {reference}, the first by name; the other way round: {swapped}"
             notes.append(info("default_reference", message))
         else:
-            known = view.side(target if target is not None else str(reference)).arch
+            known = target if target is not None else str(reference)
+            _require_known(known, names)
             other = next(name for name in names if name != known)
             target, reference = (target, other) if target is not None else (other, reference)
+    for name in (target, reference):
+        _require_known(str(name), names)
     if target == reference:
         raise UsageError(f"target and reference are both {target}: name two architectures")
     return str(target), str(reference), notes
+
+
+def _require_known(arch: str, names: Sequence[str]) -> None:
+    if arch not in names:
+        raise UsageError(f"architecture {arch!r} is not there; choose from {', '.join(sorted(names))}")
 
 
 def _paired_draws(

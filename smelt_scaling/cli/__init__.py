@@ -15,6 +15,7 @@ import typer
 from smelt_scaling.cli.allocate_command import register as register_allocate
 from smelt_scaling.cli.ce_gain_command import register as register_ce_gain
 from smelt_scaling.cli.check_command import register as register_check
+from smelt_scaling.cli.downstream_command import register as register_downstream
 from smelt_scaling.cli.endpoints_command import register as register_endpoints
 from smelt_scaling.cli.example_command import register as register_example
 from smelt_scaling.cli.explain_command import register as register_explain
@@ -53,6 +54,7 @@ for register in (
     register_ce_gain,
     register_allocate,
     register_predict,
+    register_downstream,
     register_reproduce,
     register_explain,
 ):

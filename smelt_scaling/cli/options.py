@@ -11,6 +11,7 @@ import typer
 __all__ = [
     "DEFAULT_STUDY",
     "MAIN",
+    "SPLITS",
     "ArchOption",
     "AtOption",
     "BootstrapOption",
@@ -61,6 +62,7 @@ __all__ = [
 DEFAULT_STUDY = Path("reports/study")
 #: Help panels.
 MAIN = "Main"
+SPLITS = "Splits"
 DATA, FIT, RESULT = "Table", "Fit", "Result"
 
 

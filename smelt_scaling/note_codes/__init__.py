@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from smelt_scaling.note_codes._code import NoteCode
+from smelt_scaling.note_codes._downstream import DOWNSTREAM
 from smelt_scaling.note_codes._log_tables import LOG_TABLES
 from smelt_scaling.note_codes._logs import LOGS
 from smelt_scaling.note_codes._results import ANSWERS, FITS, PUBLISHED, RESAMPLING
@@ -19,6 +20,7 @@ STAGES: dict[str, dict[str, NoteCode]] = {
     "Fits": FITS,
     "Resampling and intervals": RESAMPLING,
     "Gains, optima and predictions": ANSWERS,
+    "Downstream scores": DOWNSTREAM,
     "Published and simulated numbers": PUBLISHED,
 }
 

@@ -20,7 +20,10 @@ __all__ = ["SCHEMA_VERSION", "frame_record", "plain_rows", "to_csv", "write_parq
 SCHEMA_VERSION = 1
 
 #: What stands beside the rows of some results.
-TABLES = ("turnover", "intake", "columns", "tiers", "map", "flops", "next")
+TABLES = (
+    *("turnover", "intake", "columns", "tiers", "map", "flops", "next"),
+    *("calibration", "wins", "points", "curve"),
+)
 
 #: A text cell that starts with one of these is a formula to a spreadsheet.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")

@@ -13,6 +13,7 @@ from smelt_scaling.analyses.frames import notes_of
 from smelt_scaling.errors import CAPTIONED, Note, UsageError
 from smelt_scaling.reporting.design import design_document
 from smelt_scaling.reporting.document import Document
+from smelt_scaling.reporting.downstream import downstream_document
 from smelt_scaling.reporting.latex import to_latex
 from smelt_scaling.reporting.layouts import LAYOUTS
 from smelt_scaling.reporting.markdown import to_markdown
@@ -45,7 +46,8 @@ def render_frame(
     Parameters
     ----------
     command : str
-        The analysis: ``ce-gain``, ``allocate``, ``predict``, ``check`` or ``reproduce``.
+        The analysis: ``ce-gain``, ``allocate``, ``predict``, ``check``, ``downstream`` or
+        ``reproduce``.
     frame : DataFrame
         What it returned.
     form : {"table", "md", "csv", "json", "latex"}
@@ -88,7 +90,10 @@ def render_frame(
             provenance=provenance or {},
         )
         return dumps(record)
-    layouts = LAYOUTS | {"check": partial(design_document, part=part)}
+    layouts = LAYOUTS | {
+        "check": partial(design_document, part=part),
+        "downstream": downstream_document,
+    }
     if command not in layouts:
         raise UsageError(f"command {command!r} has no table; choose from {', '.join(layouts)}")
     return _written(layouts[command](frame), form, notes)
@@ -100,6 +105,7 @@ _TELLING = {
     "tokens_per_param": "allocate",
     "unidentified": "check",
     "published": "reproduce",
+    "residual": "downstream",
     "loss": "predict",
 }
 
@@ -110,7 +116,7 @@ def show_table(frame: pd.DataFrame, form: str = "table", part: str | None = None
     Parameters
     ----------
     frame : DataFrame
-        What `ce_gain`, `allocate`, `predict`, `design_report` or `reproduce` returned.
+        What `ce_gain`, `allocate`, `predict`, `design_report`, `downstream` or `reproduce` returned.
     form : {"table", "md", "csv", "json", "latex"}
         As ``--format``.
     part : str, optional
@@ -137,7 +143,7 @@ def show_table(frame: pd.DataFrame, form: str = "table", part: str | None = None
     if command is None or not frame.attrs:
         raise UsageError(
             "this frame is not the result of an analysis, or has lost its settings (pandas drops them when frames are "
-            "joined); pass what ce_gain, allocate, predict, design_report or reproduce returned"
+            "joined); pass what ce_gain, allocate, predict, design_report, downstream or reproduce returned"
         )
     return render_frame(command, frame, form, part=part)
 

@@ -1,0 +1,85 @@
+"""What must be known about a calibration: each caveat once, with its count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from smelt_scaling._schema import counted
+from smelt_scaling.analyses.calibration.curve import Calibration
+from smelt_scaling.analyses.calibration.scores import Scores
+from smelt_scaling.errors import Note, info, warning
+
+__all__ = ["calibration_notes", "table_notes"]
+
+#: Below this share of the sigmoid its asymptotes are a guess.
+LEAST_COVERED = 0.5
+#: A monotone curve that explains so much more variance says that the sigmoid has the wrong shape.
+MISFIT = 0.02
+
+
+def table_notes(scores: Scores, target: str, reference: str, *, fewest: int) -> list[Note]:
+    """Return notes on the table as a whole."""
+    notes = []
+    one, other = (set(scores.cell[scores.arch == arch].tolist()) for arch in (target, reference))
+    if not one & other:
+        message = (
+            f"{scores.source}: {target} and {reference} share no {scores.unit}: their cells are two samples"
+        )
+        notes.append(warning("unpaired", message))
+    elif one ^ other:
+        lone = sorted(one ^ other)
+        shown = ", ".join(lone[:5]) + (", ..." if len(lone) > 5 else "")
+        notes.append(
+            warning("unmatched_cells", f"{scores.source}: of one architecture only: {shown}", len(lone))
+        )
+    fewer = min(len(one), len(other))
+    if fewer < fewest:
+        message = f"{counted(fewer, 'cell')}: no intervals, since they resample cells and need {fewest}; p-values are "
+        notes.append(warning("few_cells", f"{message}of t tests on so few", fewer))
+    if np.all(np.isnan(scores.chance)):
+        message = f"{scores.source}: no column chance, so wins above chance are not counted apart"
+        notes.append(info("no_chance", message))
+    return notes
+
+
+def calibration_notes(
+    metric: str,
+    found: Calibration,
+    pooled: Mapping[str, Any],
+    won: Sequence[Mapping[str, Any]],
+    averaged: int,
+) -> list[Note]:
+    """Return notes on one metric."""
+    notes = []
+    held = {"floor": "its floor", "span": "its span", "slope": "its slope", "midpoint": "its midpoint"}
+    bound = [word for word, on in zip(held.values(), found.fitted.at_bound[0], strict=True) if on]
+    if bound:
+        message = (
+            f"{metric}: {', '.join(bound)} ended on a bound: over these losses it is effectively exponential"
+        )
+        notes.append(warning("calibration_at_bound", f"{message} or straight"))
+    if found.covered < LEAST_COVERED:
+        message = f"{metric}: the reference covers {found.covered:.0%} of the sigmoid, so its asymptotes are a guess"
+        notes.append(warning("weak_asymptotes", message))
+    if found.r2_isotonic - found.r2 > MISFIT:
+        message = f"{metric}: R2 {found.r2:.3f}, but {found.r2_isotonic:.3f} for the best monotone curve"
+        notes.append(warning("sigmoid_misfit", message))
+    if pooled["n_outside"]:
+        message = (
+            f"{metric}: {pooled['n_outside']} of {pooled['n']} endpoints of the target lie outside the losses of the "
+            f"reference ({found.window[0]:.4g} to {found.window[1]:.4g})"
+        )
+        notes.append(warning("outside_calibration", message, pooled["n_outside"]))
+    ties = won[0]["ties"]
+    if ties:
+        message = (
+            f"{metric}: {counted(ties, 'tie')} of {won[0]['n']} pairs, counted apart and half in the rate"
+        )
+        notes.append(info("ties", message, ties))
+    if averaged:
+        message = f"{metric}: {counted(averaged, 'repeat')} of a cell and horizon averaged in the win counts"
+        notes.append(info("averaged_repeats", message, averaged))
+    return notes

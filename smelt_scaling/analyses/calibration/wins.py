@@ -1,0 +1,105 @@
+"""How often the target beats the reference at the same cell and horizon: a share whose sample is the cell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smelt_scaling._json import finite_or_none
+from smelt_scaling.analyses.calibration.cells import clusters, flip_test, wilson
+from smelt_scaling.analyses.calibration.scores import Scores
+
+__all__ = ["RESTRICTIONS", "win_rows"]
+
+Array = NDArray[np.float64]
+
+#: Which pairs count: all; those whose reference is so far above chance; those whose mean is.
+RESTRICTIONS = ("all", "reference above chance", "mean above chance")
+
+
+def win_rows(
+    scores: Scores, target: str, reference: str, metric: str, *, margin: float, level: float, seed: int
+) -> tuple[list[dict[str, Any]], int]:
+    """Return the counts of one metric, one row per restriction, and how many repeats were averaged.
+
+    Restricting on the reference alone keeps the pairs in which it was lucky, which is conservative for the target; the
+    mean of both treats them alike.
+    """
+    sign = -1.0 if metric in scores.lower_better else 1.0
+    one, other = _keyed(scores, target, metric), _keyed(scores, reference, metric)
+    keys = sorted(one.keys() & other.keys())
+    averaged = sum(len(held[key]) - 1 for held in (one, other) for key in keys)
+    cell = np.array([key[0] for key in keys], dtype=np.str_)
+    mine, theirs = (np.array([np.mean(held[key]) for key in keys]) for held in (one, other))
+    chance = scores.chance[scores.metric == metric]
+    known = chance[~np.isnan(chance)]
+    rows = []
+    for restriction in RESTRICTIONS:
+        if restriction == "all":
+            kept = np.ones(len(keys), dtype=np.bool_)
+        elif not len(known):
+            continue
+        else:
+            level_of = theirs if restriction == RESTRICTIONS[1] else (mine + theirs) / 2
+            kept = sign * (level_of - known[0]) >= margin - 1e-12
+        row = _counts(sign * (mine - theirs)[kept], cell[kept], level, seed)
+        rows.append({"target": target, "reference": reference, "metric": metric, "pairs": restriction, **row})
+    return rows, averaged
+
+
+def _keyed(scores: Scores, arch: str, metric: str) -> dict[tuple[str, str], list[float]]:
+    rows = (scores.arch == arch) & (scores.metric == metric)
+    held: dict[tuple[str, str], list[float]] = {}
+    for cell, horizon, score in zip(
+        scores.cell[rows], scores.horizon[rows], scores.score[rows].tolist(), strict=True
+    ):
+        held.setdefault((str(cell), str(horizon)), []).append(score)
+    return held
+
+
+def _counts(differences: Array, cell: NDArray[np.str_], level: float, seed: int) -> dict[str, Any]:
+    from scipy.stats import binomtest, ttest_1samp
+
+    n = len(differences)
+    wins, losses = int(np.sum(differences > 0)), int(np.sum(differences < 0))
+    row: dict[str, Any] = {
+        "n": n,
+        "wins": wins,
+        "ties": n - wins - losses,
+        "losses": losses,
+        "rate": None,
+        "rate_naive_lo": None,
+        "rate_naive_hi": None,
+        "p_naive": None,
+        "rate_lo": None,
+        "rate_hi": None,
+        "p_cell": None,
+        "p_flip": None,
+        "n_cells": 0,
+        "icc": None,
+        "design_effect": None,
+    }
+    if not n:
+        return row
+    outcome = np.where(differences > 0, 1.0, np.where(differences < 0, 0.0, 0.5))
+    rate = float(outcome.mean())
+    labels, index, sizes = np.unique(cell, return_inverse=True, return_counts=True)
+    shares, means = (np.bincount(index, values) / sizes for values in (outcome, differences))
+    alike = clusters(outcome, cell)
+    testable = len(labels) > 1 and np.ptp(shares) > 0
+    naive, celled = wilson(rate, n, level), wilson(rate, n / alike.design_effect, level)
+    return row | {
+        "rate": rate,
+        "rate_naive_lo": naive[0],
+        "rate_naive_hi": naive[1],
+        "p_naive": float(binomtest(wins, wins + losses).pvalue) if wins + losses else None,
+        "rate_lo": celled[0],
+        "rate_hi": celled[1],
+        "p_cell": float(ttest_1samp(shares, 0.5).pvalue) if testable else None,
+        "p_flip": finite_or_none(flip_test(means, seed)),
+        "n_cells": len(labels),
+        "icc": finite_or_none(alike.icc),
+        "design_effect": alike.design_effect,
+    }
