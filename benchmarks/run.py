@@ -14,7 +14,16 @@ if __name__ == "__main__":  # as a script, only its own folder is on the path
 
 from benchmarks.recorder import CHECKOUT, record, recorded
 
-NAMES = ("engine", "process", "counterexample", "growth", "check_table", "log_streaming", "event_files")
+NAMES = (
+    "engine",
+    "process",
+    "counterexample",
+    "growth",
+    "check_table",
+    "log_streaming",
+    "event_files",
+    "downstream_null",
+)
 PAGE = CHECKOUT / "docs" / "benchmarks.md"
 
 HEAD = """# Benchmarks

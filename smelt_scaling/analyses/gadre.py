@@ -1,6 +1,6 @@
 """Loss and task error of runs not made, by the published method of Gadre et al. (2024), as they fitted it.
 
-Loss: ``alpha N^b + beta 6^(b/2) (M N)^b + E`` with b < 0 and M = D/N tokens per parameter (one exponent for both terms).
+Loss: ``alpha N^b + beta 6^(b/2) (M N)^b + E`` with b < 0 for both terms and M = D/N tokens per parameter.
 Error averaged over tasks: ``epsilon - k exp(-gamma L)``. Both by unweighted least squares, without any interval; the
 error of a held-out run is predicted from its predicted loss.
 """
@@ -120,8 +120,8 @@ def gadre_forecast(runs: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     runs : DataFrame
-        ``N`` (parameters), ``D`` (tokens), ``loss``, ``error`` (average over tasks, a fraction) and ``role``: "fit" rows
-        enter both laws, "error" rows the error law alone, "predict" rows are held out.
+        ``N`` (parameters), ``D`` (tokens), ``loss``, ``error`` (average over tasks, a fraction) and ``role``: "fit"
+        rows enter both laws, "error" rows the error law alone, "predict" rows are held out.
 
     Returns
     -------
