@@ -104,6 +104,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         tokens_per_s=lambda f: 4e14 / f["F"], tokenizer=lambda f: f["arch"]
     )
     beside.to_parquet(path / "beside.parquet")
+    scores = frame.assign(
+        metric="core", score=1 / (1 + np.exp(6 * (frame["loss"] - 1.9))), chance=0.0
+    )
+    scores = scores[["arch", "scale", "cell", "F", "D", "loss", "metric", "score", "chance"]]
+    scores.to_csv(path / "scores.csv", index=False)
+    scores.assign(score=np.exp(-scores["loss"])).to_csv(path / "flat.csv", index=False)
+    scores[scores["cell"].str.startswith("100M")].to_csv(path / "few.csv", index=False)
     rows = [f"{c!r},{loss!r}" for c, loss in zip(budget.tolist(), concave.tolist(), strict=True)]
     (path / "bound.csv").write_text("\n".join(["C,loss", *rows]))
     size = np.geomspace(1e8, 1e10, 8)  # at 20 tokens per parameter, so that size and tokens move together
@@ -171,6 +178,12 @@ COMMANDS: dict[str, list[list[str]]] = {
         ["predict", "--study", "active", "--at", "N_act=1e9,D=1e11"],
         ["predict", "--study", "power", "--at", "C=1e21"],
         ["predict", "--published", "smelt", "--at", "F=1e10,D=1e13,S=.947"],
+    ],
+    "downstream": [
+        ["downstream", "scores.csv", "--bootstrap", "40"],
+        ["downstream", "flat.csv", "--bootstrap", "40", "--lower-better", "core"],
+        ["downstream", "few.csv", "--margin", "0.99", "--unit", "core=number"],
+        ["downstream", "scores.csv", "--bootstrap", "40", "--asymptotes", "chance"],
     ],
     "reproduce": [["reproduce", "smelt"]],
     "check": [

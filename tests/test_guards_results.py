@@ -22,6 +22,7 @@ from smelt_scaling import (
     allocate,
     ce_gain,
     default_sparsities,
+    downstream,
     example_endpoints,
     fit,
     load_study,
@@ -30,6 +31,7 @@ from smelt_scaling import (
     read_endpoints,
 )
 from smelt_scaling.analyses.budgets import budgets_or_default
+from smelt_scaling.analyses.calibration import Scores
 from smelt_scaling.analyses.reproduction import reproduce
 from smelt_scaling.analyses.turning import turnover
 from smelt_scaling.cli.sources import open_source
@@ -585,8 +587,25 @@ SCENARIOS: dict[str, Callable[[], tuple[Note, ...]]] = {
     "low_precision": lambda: fit(changed(loss=np.round(RUNS.loss, 2)), bootstrap=0).all_notes,
     "seed_noise": lambda: fit(changed(D=np.repeat(RUNS.D[::2], 2)), bootstrap=0).all_notes,
     "incomparable_losses": lambda: fit(changed(tokenizer=RUNS.arch), bootstrap=0).notes,
+    "missing_scores": lambda: scored(score=np.where(np.arange(144) == 5, np.nan, 0.5 - RUNS.loss / 10)),
+    "early_scores": lambda: scored(step=np.full(144, 9.0), value_step=np.full(144, 8.0)),
+    "few_cells": lambda: scored(cell=np.where(RUNS.F < 1.5e9, "small", "large"), D=np.arange(144.0) + 1),
+    "no_chance": lambda: scored(),
+    "outside_calibration": lambda: scored(),
+    "weak_asymptotes": lambda: scored(score=np.exp(-RUNS.loss)),
+    "calibration_at_bound": lambda: scored(score=np.exp(-RUNS.loss)),
+    "sigmoid_misfit": lambda: scored(score=0.5 - RUNS.loss / 10 + 0.2 * (RUNS.loss < 2.1) + 0.2 * (RUNS.loss < 1.8)),
+    "ties": lambda: scored(score=np.round(0.5 - RUNS.loss / 10, 2)),
+    "averaged_repeats": lambda: scored(D=np.repeat(RUNS.D[::2], 2), run=[f"r{i}" for i in range(144)]),
     "simulated": lambda: simulate(PAPER.surfaces, RUNS.to_frame().drop(columns=["loss", "source"]), sd=0.0).notes,
 }  # fmt: skip
+
+
+def scored(**columns):
+    """Return the notes of a comparison of scores that fall with the loss, with some columns replaced."""
+    frame = RUNS.to_frame()[["arch", "cell", "scale", "D", "loss"]]
+    frame = frame.assign(metric="m", score=1 / (1 + np.exp(6 * (RUNS.loss - 1.9)))).assign(**columns)
+    return notes_of(downstream(Scores.from_frame(frame), target="smelt", reference="baseline", bootstrap=40))
 
 
 def asked_of_three_labels():
@@ -640,6 +659,9 @@ REMEDIED: dict[str, Callable[[], tuple[Note, ...]]] = {
         Endpoints.from_frame(table(N=[1e9, 2e9], F=[9e9, 1.8e10])), "E + A*N**-0.3", bootstrap=0, flops_per_param=9
     ).notes,
     "no_interval": asked_of_three_labels,
+    "no_chance": lambda: scored(chance=np.full(144, 0.0)),
+    "few_cells": lambda: scored(),
+    "averaged_repeats": lambda: scored(),
     "default_budgets": lambda: budgets_or_default([1e21], PAPER)[1],
 }  # fmt: skip
 

@@ -10,6 +10,7 @@ import pytest
 import typer
 
 from smelt_scaling import errors
+from smelt_scaling.analyses.calibration.score_rules import SCORE_COLUMNS
 from smelt_scaling.cli import app, run
 from smelt_scaling.endpoints import COLUMNS
 from smelt_scaling.laws import LAWS
@@ -45,7 +46,7 @@ def test_what_a_remedy_names_exists(code: str) -> None:
     for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", remedy):
         assert option in OPTIONS, option
     for column in re.findall(r"--(?:map|unit) (\w+)=", remedy):
-        assert column == "NAME" or column in COLUMNS, column
+        assert column == "NAME" or column in {**COLUMNS, **SCORE_COLUMNS}, column
     for law in re.findall(r"--law ([a-z][a-z-]*)", remedy):
         assert law in LAWS, law
 

@@ -45,7 +45,7 @@ DOWNSTREAM: dict[str, NoteCode] = {
     ),
     "calibration_at_bound": NoteCode(
         "warning",
-        "A parameter of the sigmoid ended on its bound: over these losses it has another shape.",
+        "The sigmoid ended on a bound of its parameters, or has none that fit best: its shape is another here.",
         "Harmless for residuals within the losses of the reference if R2 is near that of the best monotone curve. "
         "Report no parameter, and extrapolate nothing.",
     ),

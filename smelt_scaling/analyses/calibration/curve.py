@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from smelt_scaling.analyses.calibration.cells import clusters
 from smelt_scaling.analyses.calibration.sigmoid import Fitted, fit_sigmoid, refit_sigmoid
-from smelt_scaling.errors import DataError, FitError
+from smelt_scaling.errors import DataError
 
 __all__ = ["Calibration", "Ends", "calibrate"]
 
@@ -99,8 +99,6 @@ def calibrate(
     ------
     DataError
         If the scores or losses are constant, or there are too few losses.
-    FitError
-        If the fit does not converge.
     """
     if np.ptp(score) == 0:
         raise DataError(
@@ -113,8 +111,6 @@ def calibrate(
             "endpoints of the reference"
         )
     fitted, agreeing = fit_sigmoid(loss, score, sign, asymptotes)
-    if not fitted.converged[0]:
-        raise FitError(f"{where}: the sigmoid did not converge; hold its ends with --asymptotes chance")
     total = float(np.sum((score - score.mean()) ** 2))
     value = fitted.sigmoid.score(np.array([loss.min(), loss.max()]))[0]
     draws = None if weight is None else refit_sigmoid(loss, score, sign, weight, fitted.theta[0], asymptotes)
@@ -185,11 +181,13 @@ def _profile(
     ceiling = fitted.theta[0, 0] + np.exp(fitted.theta[0, 1])
     start = np.repeat(fitted.theta, len(floors), axis=0)
     start[:, 1] = np.log(np.maximum(ceiling - (floors - score.min()) / np.ptp(score), 0.4))
-    both = [
-        refit_sigmoid(loss, score, sign, np.ones((len(floors), len(loss))), begin, floors=floors).cost
+    found = [
+        refit_sigmoid(loss, score, sign, np.ones((len(floors), len(loss))), begin, floors=floors)
         for begin in (start, np.repeat(fitted.theta, len(floors), axis=0))
     ]
-    cost = np.minimum(*both) - fitted.cost[0]
+    cost = np.minimum(found[0].cost, found[1].cost) - fitted.cost[0]
+    # a curve held back by a bound of another parameter is no evidence against its floor
+    cost[found[0].at_bound.any(axis=1) & found[1].at_bound.any(axis=1)] = 0.0
     limit = float(fitted.cost[0] * design_effect * f.ppf(level, 1, spare) / spare)
 
     def end(floor: Array, excess: Array) -> float | None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smelt_scaling._cells import RawTable, to_numbers, to_text
-from smelt_scaling._schema import Column, first_rows, mend
+from smelt_scaling._schema import UNITS, Column, first_rows, mend
 from smelt_scaling._together import ONE_LOSS
 from smelt_scaling.errors import UsageError
 
@@ -77,9 +77,11 @@ def check_names(mapping: Mapping[str, str], units: Mapping[str, str]) -> None:
             known = ", ".join(SCORE_COLUMNS)
             raise UsageError(f"--map {name}={value}: {name!r} is no column of scores; use one of {known}")
     for name, unit in units.items():
-        if unit not in SCORE_UNITS:
+        units_of = tuple(UNITS["loss"] if name == "loss" else SCORE_UNITS)
+        what = "the loss" if name == "loss" else "a score"
+        if unit not in units_of:
             raise UsageError(
-                f"--unit {name}={unit}: unknown unit of a score; write one of {', '.join(SCORE_UNITS)}"
+                f"--unit {name}={unit}: unknown unit of {what}; write one of {', '.join(units_of)}"
             )
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from smelt_scaling._schema import counted
+from smelt_scaling._plausible import plausible_notes
+from smelt_scaling._schema import UNITS, counted
 from smelt_scaling._text import Text
 from smelt_scaling._together import ONE_LOSS
 from smelt_scaling.analyses.calibration.score_rules import (
@@ -116,8 +117,9 @@ class Scores:
         mapping : mapping of str to str, optional
             Name of the schema to column: ``{"metric": "member", "score": "value"}``.
         units : mapping of str to str, optional
-            Unit of all scores (key ``score``) or of one metric's (its name): "fraction", "percent", "number" (on any
-            scale) or "ppl" (a perplexity: its logarithm is calibrated, and less is better).
+            Unit of the loss (key ``loss``: "nats", "bits", "ppl", "bpb"), of all scores (key ``score``), or of one
+            metric's (its name): "fraction", "percent", "number" (on any scale) or "ppl" (a perplexity: its logarithm is
+            calibrated, and less is better).
         lower_better : sequence of str
             Further metrics of which less is better, such as error rates.
 
@@ -154,7 +156,8 @@ class Scores:
             columns = {name: values[~missing] for name, values in columns.items()}
         metric = columns["metric"].array()
         per_metric = {name: units.get(name, units.get("score", "fraction")) for name in np.unique(metric)}
-        unknown = [name for name in (*units, *lower_better) if name != "score" and name not in per_metric]
+        named = [name for name in (*units, *lower_better) if name not in ("score", "loss")]
+        unknown = [name for name in named if name not in per_metric]
         if unknown:
             raise UsageError(
                 f"{source}: no metric {unknown[0]}; it holds {', '.join(list(per_metric)[:8])}"
@@ -176,6 +179,7 @@ class Scores:
             )
             notes.append(warning("row_resampling", f"{message}COLUMN", len(metric)))
         notes += _late_scores(columns, source)
+        notes += plausible_notes({"loss": np.asarray(columns["loss"])}, source, units)
         scale = columns["scale"].array() if "scale" in columns else np.full(len(metric), "")
         changed = [_converted(metric, values, per_metric) for values in (columns["score"], chance)]
         return cls(
@@ -185,7 +189,7 @@ class Scores:
             cell=cell,
             horizon=horizon,
             run=run,
-            loss=columns["loss"],
+            loss=UNITS["loss"][units.get("loss", "nats")](columns["loss"]),
             score=changed[0],
             chance=changed[1],
             units=per_metric,
