@@ -22,6 +22,7 @@ from smelt_scaling import (
     allocate,
     ce_gain,
     design_report,
+    downstream,
     example_endpoints,
     fit,
     load_paper,
@@ -32,6 +33,8 @@ from smelt_scaling import (
     show_table,
     simulate,
 )
+from smelt_scaling.analyses import gadre_forecast
+from smelt_scaling.analyses.calibration import Scores
 from smelt_scaling.cli import run
 from smelt_scaling.errors import SmeltScalingError
 from smelt_scaling.laws import get_law
@@ -71,6 +74,27 @@ def cli(*argv: str, given: str | None = None) -> Callable[[], Any]:
         raise Said(run(argv))
 
     return call
+
+
+def scored(**columns: Any) -> Callable[[], Any]:
+    """Read four scores of two architectures with some columns replaced, and None for those left out."""
+    plain = {
+        "arch": ["a", "a", "b", "b"],
+        "cell": ["x"] * 4,
+        "D": [1e10, 2e10, 1e10, 2e10],
+        "metric": ["m"] * 4,
+        "loss": [2.5, 2.25, 2.5, 2.25],
+        "score": [0.5, 0.6, 0.55, 0.65],
+    }
+    options = {key: columns.pop(key) for key in ("mapping", "units") if key in columns}
+    kept = {name: values for name, values in {**plain, **columns}.items() if values is not None}
+    return lambda: Scores.from_frame(pd.DataFrame(kept), source="scores.csv", **options)
+
+
+def many() -> Scores:
+    """Return scores that fall with the loss, without a chance."""
+    frame = RUNS.to_frame()[["arch", "cell", "D", "loss"]]
+    return Scores.from_frame(frame.assign(metric="m", score=1 / frame["loss"]), source="scores.csv")
 
 
 class Said(Exception):  # noqa: N818
@@ -284,6 +308,34 @@ SITUATIONS: dict[str, dict[str, Callable[[], Any]]] = {
         "losses in two units, forced": lambda: ce_gain(in_two_units(), 1e21, force=True),
         "a table that names no S": lambda: ce_gain(typed(TYPED)(), 1e21),
         "simulation without a surface": lambda: simulate({}, RUNS.to_frame(), sd=0.0),
+    },
+    "scores": {
+        "percent": scored(score=[41.0, 43.0, 44.0, 45.0]),
+        "percent of one metric": scored(metric=["m", "m", "n", "n"], score=[41.0, 43.0, 0.4, 0.5]),
+        "a perplexity as a share": scored(score=[410.0, 43.0, 44.0, 45.0]),
+        "a perplexity of 0": scored(score=[0.0, 43.0, 44.0, 45.0], units={"m": "ppl"}),
+        "no metric column": scored(metric=None, member=["m"] * 4),
+        "no score column": scored(score=None),
+        "map to nothing": scored(mapping={"score": "acc"}),
+        "map of nothing": scored(mapping={"acc": "score"}),
+        "unknown unit": scored(units={"m": "points"}),
+        "unit of no metric": scored(units={"q": "percent"}),
+        "unknown unit of the loss": scored(units={"loss": "points"}),
+        "an endpoint twice": scored(D=[1e10] * 4),
+        "two chances": scored(chance=[0.25, 0.25, 0.0, 0.25]),
+        "a negative loss": scored(loss=[2.0, -2.0, 2.0, 2.0]),
+        "an architecture missing": scored(arch=["a", "", "b", "b"]),
+        "not scores": lambda: downstream(RUNS),  # type: ignore[arg-type]
+        "too few losses": lambda: downstream(scored()()),
+        "a constant metric": lambda: downstream(scored(score=[0.5] * 4)()),
+        "a metric of one architecture": lambda: downstream(scored(metric=["m", "n", "m", "m"])()),
+        "unknown metric": lambda: downstream(scored()(), metrics=["arc"]),
+        "no metric left": lambda: downstream(scored()(), exclude=["m"]),
+        "losses of two tokenizers": lambda: downstream(scored(tokenizer=["x", "x", "y", "y"])()),
+        "no chance": lambda: downstream(many(), asymptotes="chance"),
+        "margin of 10": lambda: downstream(scored()(), margin=10),
+        "negative resamples": lambda: downstream(scored()(), bootstrap=-1),
+        "no role": lambda: gadre_forecast(pd.DataFrame({"N": [1e8], "D": [1e9], "loss": [3.0], "error": [0.7]})),
     },
     "tables of coefficients": {
         "no such file": cli("ce-gain", "--published", "typed.csv", "-b", "1e21"),

@@ -14,8 +14,12 @@ __all__ = ["register"]
 HELP = """Downstream scores at equal loss: calibrated on the reference, tested by cells.
 
 \bExample:
-  $ smelt-scaling downstream scores.parquet --reference baseline
+  $ smelt-scaling downstream scores.csv --reference baseline
   Downstream scores of smelt at equal loss, calibrated on baseline
+  ...
+  metric  scale   cells  residual                           p  p (Holm)
+  core    all †      12  0.00511 [0.00290, 0.00736]    0.0018    0.0018
+  core    100M        3  0.00606 [0.00163, 0.0121]       0.30      0.70
   ...
 
 SCORES has one row per endpoint and metric: arch, metric, loss, score, and cell (or scale and S). The long table of
