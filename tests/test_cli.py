@@ -54,7 +54,8 @@ PUBLISHED_TURNOVER = {
     0.969: (4.4915e22, 0.20623, [2.1262e19, 6.0516e24]),
 }
 
-COMMANDS = ["example", "endpoints", "check", "fit", "ce-gain", "allocate", "predict", "reproduce", "explain"]
+COMMANDS = ["example", "endpoints", "check", "fit", "ce-gain", "allocate", "predict", "downstream"]
+COMMANDS += ["reproduce", "explain"]
 HEAVY = ["matplotlib", "numpy", "pandas", "pyarrow", "scipy", "statsmodels"]
 
 

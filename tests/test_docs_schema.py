@@ -104,9 +104,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         tokens_per_s=lambda f: 4e14 / f["F"], tokenizer=lambda f: f["arch"]
     )
     beside.to_parquet(path / "beside.parquet")
-    scores = frame.assign(
-        metric="core", score=1 / (1 + np.exp(6 * (frame["loss"] - 1.9))), chance=0.0
-    )
+    scores = frame.assign(metric="core", score=1 / (1 + np.exp(6 * (frame["loss"] - 1.9))), chance=0.0)
     scores = scores[["arch", "scale", "cell", "F", "D", "loss", "metric", "score", "chance"]]
     scores.to_csv(path / "scores.csv", index=False)
     scores.assign(score=np.exp(-scores["loss"])).to_csv(path / "flat.csv", index=False)

@@ -34,8 +34,8 @@ class LossLaw(NamedTuple):
 
     Examples
     --------
-    >>> round(LossLaw(166.2, 366.7, -0.27285, 1.83665).loss(1.4397952e9, 640.0), 4)
-    2.5386
+    >>> LossLaw(166.2, 366.7, -0.27285, 1.83665).loss([1.4397952e9, 6.88941e9], [640.0, 20.0]).round(4).tolist()
+    [2.5198, 2.4427]
     """
 
     alpha: float

@@ -116,8 +116,8 @@ def naive_mean(values: Array, level: float) -> tuple[float, float, float]:
 
     Examples
     --------
-    >>> [round(x, 4) for x in naive_mean(np.array([1.0, 2.0, 4.0, 7.0]), 0.95)]
-    [-0.7096, 7.7096, 0.0788]
+    >>> [round(float(x), 4) for x in naive_mean(np.array([1.0, 2.0, 4.0, 7.0]), 0.95)]
+    [-0.71, 7.71, 0.0773]
     """
     from scipy.stats import t
 

@@ -103,8 +103,8 @@ def downstream(
     >>> found = downstream(Scores.from_frame(table), target="smelt", reference="baseline", bootstrap=0)
     >>> found[["scale", "n", "n_cells"]].values.tolist()
     [['all', 72, 12], ['100M', 18, 3], ['200M', 18, 3], ['600M', 18, 3], ['1.6B', 18, 3]]
-    >>> 0.005 < found["residual"][0] < 0.015
-    True
+    >>> round(float(found["residual"][0]), 4)
+    0.0084
     """
     import pandas as pd
 

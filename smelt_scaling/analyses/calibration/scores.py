@@ -155,7 +155,9 @@ class Scores:
             )
             columns = {name: values[~missing] for name, values in columns.items()}
         metric = columns["metric"].array()
-        per_metric = {name: units.get(name, units.get("score", "fraction")) for name in np.unique(metric)}
+        per_metric = {
+            name: units.get(name, units.get("score", "fraction")) for name in np.unique(metric).tolist()
+        }
         named = [name for name in (*units, *lower_better) if name not in ("score", "loss")]
         unknown = [name for name in named if name not in per_metric]
         if unknown:
@@ -196,7 +198,7 @@ class Scores:
             lower_better=less,
             unit=unit,
             scales=_ordered_scales(scale, columns),
-            measured_on={name: _conditions(columns, arch == name) for name in np.unique(arch)},
+            measured_on={name: _conditions(columns, arch == name) for name in np.unique(arch).tolist()},
             source=source,
             notes=merge_notes(notes),
         )
