@@ -205,6 +205,18 @@ def test_residuals_and_tests_are_those_of_the_points(found: pd.DataFrame) -> Non
         assert found.loc[rows, "p_holm"].tolist() == pytest.approx(expected.tolist(), rel=1e-9)
 
 
+def test_cells_that_are_not_shared_are_two_samples(found: pd.DataFrame) -> None:
+    renamed = TABLE.assign(cell=TABLE["cell"].where(TABLE["arch"] == "baseline", "own " + TABLE["cell"]))
+    table = downstream(Scores.from_frame(renamed), **PAIR, bootstrap=0)
+    points = pd.DataFrame(found.attrs["points"])
+    means = points[points["metric"] == "core"].groupby(["cell", "arch"])["residual"].mean().unstack()
+    test = stats.ttest_ind(means["smelt"], means["baseline"], equal_var=False)
+    assert table.loc[0, "p_cell"] == pytest.approx(test.pvalue, rel=1e-9)
+    assert "unpaired" in {note.code for note in notes_of(table)}
+    assert table.attrs["wins"][0]["n"] == 0
+    assert table.attrs["wins"][0]["rate"] is None
+
+
 def test_the_trend_is_a_regression_of_cells_on_scales(found: pd.DataFrame) -> None:
     points = pd.DataFrame(found.attrs["points"])
     points = points[points["metric"] == "core"]

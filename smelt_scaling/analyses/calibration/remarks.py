@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,14 @@ from smelt_scaling.analyses.calibration.curve import Calibration
 from smelt_scaling.analyses.calibration.scores import Scores
 from smelt_scaling.errors import Note, info, warning
 
-__all__ = ["calibration_notes", "table_notes"]
+__all__ = ["calibration_notes", "gathered", "table_notes"]
 
 #: Below this share of the sigmoid its asymptotes are a guess.
 LEAST_COVERED = 0.5
 #: A monotone curve that explains so much more variance says that the sigmoid has the wrong shape.
 MISFIT = 0.02
+#: Of more metrics than this, alike notes are one.
+APART = 3
 
 
 def table_notes(scores: Scores, target: str, reference: str, *, fewest: int) -> list[Note]:
@@ -83,3 +86,25 @@ def calibration_notes(
         message = f"{metric}: {counted(averaged, 'repeat')} of a cell and horizon averaged in the win counts"
         notes.append(info("averaged_repeats", message, averaged))
     return notes
+
+
+def gathered(notes: Sequence[Note]) -> list[Note]:
+    """Return the notes with those of one code on many metrics as one: the first, and how many more.
+
+    Examples
+    --------
+    >>> few = [info("ties", f"{metric}: 2 ties", 2) for metric in "abcde"]
+    >>> [(note.message, note.count) for note in gathered(few)]
+    [('a: 2 ties; and 4 more metrics alike', 10)]
+    """
+    by_code: dict[str, list[Note]] = {}
+    for note in notes:
+        by_code.setdefault(note.code, []).append(note)
+    kept: list[Note] = []
+    for alike in by_code.values():
+        if len(alike) <= APART:
+            kept += alike
+            continue
+        message = f"{alike[0].message}; and {len(alike) - 1} more metrics alike"
+        kept.append(replace(alike[0], message=message, count=sum(note.count for note in alike)))
+    return kept

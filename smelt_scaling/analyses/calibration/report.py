@@ -13,13 +13,13 @@ from smelt_scaling._together import apart
 from smelt_scaling.analyses.calibration.cells import holm
 from smelt_scaling.analyses.calibration.curve import Calibration, calibrate
 from smelt_scaling.analyses.calibration.figure import curve_rows, point_rows
-from smelt_scaling.analyses.calibration.remarks import calibration_notes, table_notes
+from smelt_scaling.analyses.calibration.remarks import calibration_notes, gathered, table_notes
 from smelt_scaling.analyses.calibration.residuals import Drawn, residual_rows
 from smelt_scaling.analyses.calibration.scores import Scores
 from smelt_scaling.analyses.calibration.wins import win_rows
 from smelt_scaling.analyses.frames import Carried
 from smelt_scaling.analyses.gain import named_pair
-from smelt_scaling.errors import DataError, UsageError, merge_notes
+from smelt_scaling.errors import DataError, Note, UsageError, merge_notes
 from smelt_scaling.resampling import Plan, bootstrap_plan
 
 if TYPE_CHECKING:
@@ -121,6 +121,7 @@ def downstream(
     drawn = bootstrap > 0 and min(len(np.unique(labels)) for labels in cells.values()) >= FEWEST_CELLS
     plan = bootstrap_plan(cells, replicates=bootstrap, seed=seed) if drawn else None
     rows: list[dict[str, Any]] = []
+    of_metrics: list[Note] = []
     further: dict[str, list[dict[str, Any]]] = {"calibration": [], "wins": [], "points": [], "curve": []}
     for metric in scores.metrics:
         one, other = (
@@ -147,11 +148,11 @@ def downstream(
         )
         further["points"] += point_rows(one, other, found)
         further["curve"] += curve_rows(metric, one, found, level)
-        notes += calibration_notes(metric, found, _pooled(rows, metric), won, averaged)
+        of_metrics += calibration_notes(metric, found, _pooled(rows, metric), won, averaged)
     _adjust(rows)
     frame = pd.DataFrame(rows)
     frame.attrs = {
-        "notes": [note.to_dict() for note in merge_notes(scores.notes, notes)],
+        "notes": [note.to_dict() for note in merge_notes(scores.notes, notes, gathered(of_metrics))],
         "settings": {
             "target": target,
             "reference": reference,
