@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # the same names for type checkers and editors, which do not follow `__getattr__`
     from smelt_scaling.analyses import allocate as allocate
     from smelt_scaling.analyses import ce_gain as ce_gain
+    from smelt_scaling.analyses import compare_levels as compare_levels
     from smelt_scaling.analyses import design_report as design_report
     from smelt_scaling.analyses import downstream as downstream
+    from smelt_scaling.analyses import length_gains as length_gains
     from smelt_scaling.analyses import notes_of as notes_of
     from smelt_scaling.analyses import parameter_conventions as parameter_conventions
     from smelt_scaling.analyses import predict as predict
     from smelt_scaling.analyses import read_scores as read_scores
     from smelt_scaling.analyses import reproduce as reproduce
+    from smelt_scaling.analyses import shot_gaps as shot_gaps
     from smelt_scaling.endpoints import Endpoints as Endpoints
     from smelt_scaling.endpoints import default_sparsities as default_sparsities
     from smelt_scaling.endpoints import sparsity_tiers as sparsity_tiers
@@ -71,12 +74,14 @@ _EXPORTS = {
     "UsageError": "smelt_scaling.errors",
     "allocate": "smelt_scaling.analyses",
     "ce_gain": "smelt_scaling.analyses",
+    "compare_levels": "smelt_scaling.analyses",
     "default_sparsities": "smelt_scaling.endpoints",
     "design_report": "smelt_scaling.analyses",
     "downstream": "smelt_scaling.analyses",
     "example_endpoints": "smelt_scaling.papers.example",
     "fit": "smelt_scaling.study",
     "get_law": "smelt_scaling.laws",
+    "length_gains": "smelt_scaling.analyses",
     "load_paper": "smelt_scaling.papers",
     "load_study": "smelt_scaling.study",
     "notes_of": "smelt_scaling.analyses",
@@ -87,6 +92,7 @@ _EXPORTS = {
     "read_published": "smelt_scaling.papers",
     "read_scores": "smelt_scaling.analyses",
     "reproduce": "smelt_scaling.analyses",
+    "shot_gaps": "smelt_scaling.analyses",
     "show_table": "smelt_scaling.reporting",
     "simulate": "smelt_scaling.synth",
     "sparsity_tiers": "smelt_scaling.endpoints",

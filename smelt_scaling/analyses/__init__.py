@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from smelt_scaling.analyses.ablations import compare_levels
 from smelt_scaling.analyses.allocation import allocate
 from smelt_scaling.analyses.calibration import downstream, read_scores
 from smelt_scaling.analyses.conventions import parameter_conventions
@@ -9,18 +10,23 @@ from smelt_scaling.analyses.design import design_report
 from smelt_scaling.analyses.frames import notes_of
 from smelt_scaling.analyses.gadre import gadre_forecast
 from smelt_scaling.analyses.gain import ce_gain
+from smelt_scaling.analyses.lengths import length_gains
 from smelt_scaling.analyses.prediction import predict
 from smelt_scaling.analyses.reproduction import reproduce
+from smelt_scaling.analyses.shots import shot_gaps
 
 __all__ = [
     "allocate",
     "ce_gain",
+    "compare_levels",
     "design_report",
     "downstream",
     "gadre_forecast",
+    "length_gains",
     "notes_of",
     "parameter_conventions",
     "predict",
     "read_scores",
     "reproduce",
+    "shot_gaps",
 ]

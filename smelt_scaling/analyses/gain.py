@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from smelt_scaling._json import finite_or_none
 from smelt_scaling.analyses.beside import Comparison, columns_beside, reachable
 from smelt_scaling.analyses.frames import finish_frame
+from smelt_scaling.analyses.pairing import pair_names
 from smelt_scaling.analyses.remarks import gain_notes
 from smelt_scaling.analyses.side import SAMPLED
 from smelt_scaling.analyses.support import outside
@@ -26,7 +25,7 @@ from smelt_scaling.analyses.view import (
     grid_of,
     view_of,
 )
-from smelt_scaling.errors import Note, UsageError, info
+from smelt_scaling.errors import Note
 from smelt_scaling.frontier import Frontier, log_multiplier
 from smelt_scaling.papers import Paper
 from smelt_scaling.study import Study
@@ -34,7 +33,7 @@ from smelt_scaling.study import Study
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ce_gain", "choose_pair", "named_pair"]
+__all__ = ["ce_gain", "choose_pair"]
 
 Array = NDArray[np.float64]
 
@@ -166,49 +165,8 @@ def ce_gain(
 
 
 def choose_pair(view: View, target: str | None, reference: str | None) -> tuple[str, str, list[Note]]:
-    """Settle which architecture of a view is compared with which; as `named_pair`."""
-    return named_pair(tuple(view.sides), target, reference)
-
-
-def named_pair(
-    archs: Sequence[str], target: str | None, reference: str | None
-) -> tuple[str, str, list[Note]]:
-    """Settle which architecture is compared with which.
-
-    Raises
-    ------
-    UsageError
-        If there is but one architecture, or more than two and either is unnamed, or both are the same.
-    """
-    names = sorted(archs, key=lambda name: (name.casefold(), name))
-    notes: list[Note] = []
-    if len(names) < 2:
-        raise UsageError(f"one architecture ({names[0]}): a gain compares two; fit a table that holds both")
-    if target is None or reference is None:
-        if len(names) > 2:
-            raise UsageError(
-                f"{len(names)} architectures ({', '.join(names)}): name both --target and --reference"
-            )
-        if target is None and reference is None:
-            reference, target = names
-            swapped = f"--reference {quote(target)} --target {quote(reference)}"
-            message = f"reference is {reference}, the first by name; the other way round: {swapped}"
-            notes.append(info("default_reference", message))
-        else:
-            known = target if target is not None else str(reference)
-            _require_known(known, names)
-            other = next(name for name in names if name != known)
-            target, reference = (target, other) if target is not None else (other, reference)
-    for name in (target, reference):
-        _require_known(str(name), names)
-    if target == reference:
-        raise UsageError(f"target and reference are both {target}: name two architectures")
-    return str(target), str(reference), notes
-
-
-def _require_known(arch: str, names: Sequence[str]) -> None:
-    if arch not in names:
-        raise UsageError(f"architecture {arch!r} is not there; choose from {', '.join(sorted(names))}")
+    """Settle which architecture of a view is compared with which; as `pair_names`."""
+    return pair_names(view.sides, target, reference)
 
 
 def _paired_draws(

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from smelt_scaling.cli.ablations_command import register as register_ablations
 from smelt_scaling.cli.allocate_command import register as register_allocate
 from smelt_scaling.cli.ce_gain_command import register as register_ce_gain
 from smelt_scaling.cli.check_command import register as register_check
@@ -20,10 +21,12 @@ from smelt_scaling.cli.endpoints_command import register as register_endpoints
 from smelt_scaling.cli.example_command import register as register_example
 from smelt_scaling.cli.explain_command import register as register_explain
 from smelt_scaling.cli.fit_command import register as register_fit
+from smelt_scaling.cli.lengths_command import register as register_lengths
 from smelt_scaling.cli.output import talk
 from smelt_scaling.cli.parser_errors import Refused, refusal
 from smelt_scaling.cli.predict_command import register as register_predict
 from smelt_scaling.cli.reproduce_command import register as register_reproduce
+from smelt_scaling.cli.shots_command import register as register_shots
 from smelt_scaling.cli.streams import Guarded, guarded_streams, hold_closed, use_plain_signs
 from smelt_scaling.errors import SmeltScalingError, UsageError
 
@@ -55,6 +58,9 @@ for register in (
     register_allocate,
     register_predict,
     register_downstream,
+    register_lengths,
+    register_shots,
+    register_ablations,
     register_reproduce,
     register_explain,
 ):

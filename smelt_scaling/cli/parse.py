@@ -13,8 +13,11 @@ from smelt_scaling.errors import UsageError
 __all__ = [
     "check_points",
     "parse_budgets",
+    "parse_counts",
     "parse_delta",
     "parse_names",
+    "parse_noise",
+    "parse_number",
     "parse_numbers",
     "parse_pairs",
     "parse_pins",
@@ -98,6 +101,69 @@ def parse_numbers(option: str, texts: Iterable[str] | None) -> list[float]:
             raise UsageError(f"{option} {piece}: a fraction in [0, 1) is needed{percent}")
         numbers.append(number)
     return numbers
+
+
+def parse_counts(option: str, texts: Iterable[str] | None) -> list[int] | None:
+    """Return whole numbers, each once; None if there is none.
+
+    Raises
+    ------
+    UsageError
+        If one is no whole number.
+
+    Examples
+    --------
+    >>> parse_counts("--shots", ["0,1", "8"])
+    [0, 1, 8]
+    """
+    pieces = _pieces(texts)
+    wrong = [piece for piece in pieces if not piece.isdecimal()]
+    if wrong:
+        raise UsageError(f"{option} {wrong[0]}: not a whole number; write 0,1,2,4,8")
+    return list(dict.fromkeys(map(int, pieces))) or None
+
+
+def parse_noise(texts: Iterable[str] | None) -> float | dict[str, float] | None:
+    """Return the standard deviation of repeated runs, or that of each metric.
+
+    Raises
+    ------
+    UsageError
+        If one is no number.
+
+    Examples
+    --------
+    >>> parse_noise(["0.002"]), parse_noise(["loss=.002,core=.5"])
+    (0.002, {'loss': 0.002, 'core': 0.5})
+    """
+    pieces = _pieces(texts)
+    values = {}
+    for piece in pieces:
+        name, _, typed = piece.rpartition("=")
+        value = _number(typed)
+        if value is None or (name == "" and len(pieces) > 1):
+            raise UsageError(f"--noise {piece}: write 0.002, or loss=0.002,core=0.5 for several metrics")
+        values[name.strip()] = value
+    return values.get("", values) if values else None
+
+
+def parse_number(option: str, texts: Iterable[str] | None) -> float | None:
+    """Return the one number of an option, or None.
+
+    Raises
+    ------
+    UsageError
+        If there are several, or it is no number.
+
+    Examples
+    --------
+    >>> parse_number("--sparsity", ["95%"])
+    0.95
+    """
+    numbers = parse_numbers(option, texts)
+    if len(numbers) > 1:
+        raise UsageError(f"{option}: {len(numbers)} numbers are given; name one here")
+    return numbers[0] if numbers else None
 
 
 def parse_pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from smelt_scaling.papers import Paper
     from smelt_scaling.study import Study
 
-__all__ = ["Source", "open_source", "read_runs", "replaced_study"]
+__all__ = ["Source", "named_source", "open_source", "read_runs", "replaced_study", "table_provenance"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -106,6 +106,18 @@ def open_source(study: Path | None, published: str | None) -> Source:
         columns=tuple(value.law.columns),
         notes=_stale(fitted, folder),
     )
+
+
+def named_source(study: Path | None, published: str | None) -> Source | None:
+    """Open the study or the paper if one is named."""
+    return None if study is None and published is None else open_source(study, published)
+
+
+def table_provenance(table: str) -> dict[str, Any]:
+    """Return what the record of an analysis says of the table it read."""
+    from smelt_scaling.study.provenance import file_sha256
+
+    return {"source": "<stdin>" if table == "-" else table, "input_sha256": file_sha256(table)}
 
 
 def _no_study(folder: Path) -> str:

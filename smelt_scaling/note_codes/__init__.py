@@ -6,6 +6,7 @@ from smelt_scaling.note_codes._code import NoteCode
 from smelt_scaling.note_codes._downstream import DOWNSTREAM
 from smelt_scaling.note_codes._log_tables import LOG_TABLES
 from smelt_scaling.note_codes._logs import LOGS
+from smelt_scaling.note_codes._measured import MEASURED
 from smelt_scaling.note_codes._results import ANSWERS, FITS, PUBLISHED, RESAMPLING
 from smelt_scaling.note_codes._table import READING, ROWS
 
@@ -21,6 +22,7 @@ STAGES: dict[str, dict[str, NoteCode]] = {
     "Resampling and intervals": RESAMPLING,
     "Gains, optima and predictions": ANSWERS,
     "Downstream scores": DOWNSTREAM,
+    "Lengths, shots and ablations": MEASURED,
     "Published and simulated numbers": PUBLISHED,
 }
 

@@ -23,6 +23,7 @@ SCHEMA_VERSION = 1
 TABLES = (
     *("turnover", "intake", "columns", "tiers", "map", "flops", "next"),
     *("calibration", "wins", "points", "curve"),
+    *("ratios", "comparisons", "changes", "tasks", "summary", "dunnett", "tukey"),
 )
 
 #: A text cell that starts with one of these is a formula to a spreadsheet.

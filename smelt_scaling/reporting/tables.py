@@ -17,6 +17,7 @@ from smelt_scaling.reporting.downstream import downstream_document
 from smelt_scaling.reporting.latex import to_latex
 from smelt_scaling.reporting.layouts import LAYOUTS
 from smelt_scaling.reporting.markdown import to_markdown
+from smelt_scaling.reporting.measured_layouts import MEASURED_LAYOUTS
 from smelt_scaling.reporting.raw import frame_record, plain_rows, to_csv
 from smelt_scaling.reporting.study_table import coefficient_rows, study_document
 from smelt_scaling.reporting.text import to_text
@@ -90,10 +91,11 @@ def render_frame(
             provenance=provenance or {},
         )
         return dumps(record)
-    layouts = LAYOUTS | {
-        "check": partial(design_document, part=part),
-        "downstream": downstream_document,
-    }
+    layouts = (
+        LAYOUTS
+        | MEASURED_LAYOUTS
+        | {"check": partial(design_document, part=part), "downstream": downstream_document}
+    )
     if command not in layouts:
         raise UsageError(f"command {command!r} has no table; choose from {', '.join(layouts)}")
     return _written(layouts[command](frame), form, notes)
@@ -101,6 +103,9 @@ def render_frame(
 
 #: A column that only the frame of one analysis has -> that analysis.
 _TELLING = {
+    "bucket": "lengths",
+    "gap": "shots",
+    "delta": "ablations",
     "gain": "ce-gain",
     "tokens_per_param": "allocate",
     "unidentified": "check",

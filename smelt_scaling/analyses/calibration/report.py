@@ -18,7 +18,7 @@ from smelt_scaling.analyses.calibration.residuals import Drawn, residual_rows
 from smelt_scaling.analyses.calibration.scores import Scores
 from smelt_scaling.analyses.calibration.wins import win_rows
 from smelt_scaling.analyses.frames import Carried
-from smelt_scaling.analyses.gain import named_pair
+from smelt_scaling.analyses.pairing import pair_names
 from smelt_scaling.errors import DataError, Note, UsageError, merge_notes
 from smelt_scaling.resampling import Plan, bootstrap_plan
 
@@ -113,7 +113,7 @@ def downstream(
             f"scores of type {type(scores).__name__}: must be Scores; read_scores(path) reads them"
         )
     _check_options(asymptotes, margin, bootstrap, level)
-    target, reference, notes = named_pair(scores.archs, target, reference)
+    target, reference, notes = pair_names(scores.archs, target, reference)
     scores = _chosen(scores, target, reference, metrics, exclude)
     _require_comparable(scores, target, reference)
     cells = {arch: scores.cell[scores.arch == arch] for arch in (target, reference)}

@@ -1,0 +1,262 @@
+"""Tables of measurements other than endpoints: a declared schema, checked column by column, each problem one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smelt_scaling._cells import RawTable, to_numbers, to_text
+from smelt_scaling._schema import first_rows, mend
+from smelt_scaling.errors import DataError, Note, UsageError, info, merge_notes
+from smelt_scaling.ingest.tidy import read_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Field", "Measured", "TableLike", "frame_of", "read_measured"]
+
+Mask = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+TableLike = Any  #: a path, "-", a data frame, or anything that makes one
+
+#: Rule of a number, in words -> its test. Missing values are judged apart.
+RULES: dict[str, Callable[[Floats], Mask]] = {
+    "finite": lambda v: np.isfinite(v),
+    "> 0 and finite": lambda v: (v > 0) & np.isfinite(v),
+    "in [0, 1]": lambda v: (v >= 0) & (v <= 1),
+    "a whole number >= 0": lambda v: (v >= 0) & (v == np.floor(v)) & np.isfinite(v),
+    "a whole number > 0": lambda v: (v > 0) & (v == np.floor(v)) & np.isfinite(v),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """One column of such a table.
+
+    Parameters
+    ----------
+    description : str
+        What it holds.
+    rule : str
+        What a number must satisfy, a key of `RULES`; empty for text.
+    needed : bool
+        Whether the table must have it. A column that is there must be filled in every row.
+    most : float
+        A median above it means that the unit is another one.
+    percent : bool
+        Whether values may be written in percent and converted by ``units={NAME: "percent"}``.
+    """
+
+    description: str
+    rule: str = ""
+    needed: bool = False
+    most: float = float("inf")
+    percent: bool = False
+
+    @property
+    def kind(self) -> Literal["text", "number"]:
+        """What the cells hold."""
+        return "number" if self.rule else "text"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Measured:
+    """A checked table.
+
+    Parameters
+    ----------
+    source : str
+        The file, or "table".
+    columns : mapping of str to (n,) array
+        Text as str, numbers as float64; only those that the table has.
+    notes : tuple of Note
+        What had to be interpreted.
+    """
+
+    source: str
+    columns: Mapping[str, NDArray[Any]]
+    notes: tuple[Note, ...] = ()
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(next(iter(self.columns.values())))
+
+    def text(self, name: str, otherwise: str = "") -> NDArray[np.str_]:
+        """Return a column of text; one value throughout where the table has none."""
+        return np.asarray(self.columns.get(name, np.full(len(self), otherwise)))
+
+    def require(self, names: Iterable[str], why: str) -> None:
+        """Refuse a table that lacks columns.
+
+        Raises
+        ------
+        DataError
+            Naming those that are missing.
+        """
+        missing = [name for name in names if name not in self.columns]
+        if missing:
+            raise DataError(
+                f"{self.source}: no column {' or '.join(missing)}: {why}; name it with --map {missing[0]}=COLUMN"
+            )
+
+    def require_unique(self, keys: Sequence[str], fields: Mapping[str, Field], apart: Sequence[str]) -> None:
+        """Refuse rows that share all keys; columns of ``apart`` that the table lacks are proposed.
+
+        Raises
+        ------
+        DataError
+            With the first two rows and what they share.
+        """
+        import pandas as pd
+
+        there = [name for name in keys if name in self.columns]
+        frame = pd.DataFrame({name: self.columns[name] for name in there})
+        twice = frame.duplicated().to_numpy()
+        if not twice.any():
+            return
+        second = int(twice.argmax())
+        first = int((frame == frame.iloc[second]).all(axis=1).to_numpy().argmax())
+        shared = ", ".join(f"{name} {_shown(self.columns[name][second])}" for name in there)
+        absent = [name for name in apart if name not in self.columns]
+        remedy = f", or name what tells them apart with --map {absent[0]}=COLUMN" if absent else ""
+        raise DataError(
+            f"{self.source}: {int(twice.sum())} repeated (rows {first + 1} and {second + 1} share {shared}): one "
+            f"row for each; drop or average them{remedy}"
+        )
+
+
+def read_measured(
+    table: TableLike,
+    fields: Mapping[str, Field],
+    *,
+    mapping: Mapping[str, str] | None = None,
+    units: Mapping[str, str] | None = None,
+) -> Measured:
+    """Read a table and check it against its declared columns.
+
+    Parameters
+    ----------
+    table : path, "-" or data frame
+        As for `read_endpoints`, or anything that pandas makes a frame of.
+    fields : mapping of str to Field
+        The columns that matter.
+    mapping, units : mapping of str to str, optional
+        Where a column has another name; which are in percent.
+
+    Raises
+    ------
+    UsageError
+        For a mapping or a unit that no such table could have.
+    DataError
+        One line per problem.
+    """
+    import pandas as pd
+
+    mapping, units = dict(mapping or {}), dict(units or {})
+    _check_options(fields, mapping, units)
+    notes: tuple[Note, ...] = ()
+    if isinstance(table, str | Path):
+        source = "<stdin>" if str(table) == "-" else str(table)
+        kinds = {mapping.get(name, name): field.kind for name, field in fields.items()}
+        frame, notes = read_table(table, mapping=mapping, kinds=kinds)
+    else:
+        source, frame = "table", pd.DataFrame(table)
+    frame = frame.rename(columns=lambda name: str(name).strip())
+    raw = RawTable(notes=list(notes))
+    if not len(frame):
+        raise DataError(f"{source}: no rows: one per measurement is needed")
+    for name, field in fields.items():
+        found = mapping.get(name, name)
+        if found in frame.columns:
+            raw.names[name] = name if found == name else f"{name} ({found!r} in the file)"
+            _read_column(frame[found], name, field, units, source, raw)
+        elif field.needed or name in mapping:
+            listed = ", ".join(map(str, frame.columns[:12]))
+            raw.problems.append(
+                f"{source}: no column {found}: {field.description}; name it with --map {name}=COLUMN "
+                f"(columns: {listed})"
+            )
+    if raw.problems:
+        raise DataError("\n".join(raw.problems))
+    unread = [str(c) for c in frame.columns if c not in {mapping.get(name, name) for name in fields}]
+    if unread:
+        message = f"{source}: columns outside the schema, not read: {', '.join(unread[:12])}"
+        raw.notes.append(info("ignored_columns", message, len(unread)))
+    return Measured(source=source, columns=raw.columns, notes=merge_notes(raw.notes))
+
+
+def _check_options(fields: Mapping[str, Field], mapping: Mapping[str, str], units: Mapping[str, str]) -> None:
+    for name, column in mapping.items():
+        if name not in fields:
+            raise UsageError(
+                f"--map {name}={column}: {name!r} is no column of this table; use one of {', '.join(fields)}"
+            )
+    convertible = [name for name, field in fields.items() if field.percent]
+    for name, unit in units.items():
+        if name not in convertible or unit not in ("percent", "fraction"):
+            known = " or ".join(f"{other}=percent" for other in convertible) or "no unit"
+            raise UsageError(f"--unit {name}={unit}: not known here; this table takes {known}")
+
+
+def _read_column(
+    series: pd.Series[Any], name: str, field: Field, units: Mapping[str, str], source: str, raw: RawTable
+) -> None:
+    label = raw.names[name]
+
+    def report(bad: Mask, what: str) -> None:
+        if bad.any():
+            raw.problems.append(f"{source}: column {label}, {first_rows(bad)} {what}")
+
+    absent = series.isna().to_numpy(bool)
+    if field.kind == "text":
+        values = to_text(series, absent)[0].array()
+        report(
+            values == "", f"missing: {field.description}, needed in every row; {mend(values == '', 'fill')}"
+        )
+        raw.columns[name] = values
+        return
+    numbers = to_numbers(series, absent, name, units, source, raw)
+    if name in raw.unreadable:
+        return
+    if units.get(name) == "percent":
+        numbers = numbers / 100
+    missing = np.isnan(numbers)
+    report(missing, f"missing: {field.description}, needed in every row; {mend(missing, 'fill')}")
+    bad = ~missing & ~RULES[field.rule](numbers)
+    if bad.any():
+        percent = (
+            field.percent and name not in units and np.all(numbers[bad] > 1) and np.all(numbers[bad] <= 100)
+        )
+        remedy = f"add --unit {name}=percent if all are percent" if percent else mend(bad)
+        report(bad, f"not {field.rule} ({numbers[bad][0]:g}): {field.description}; {remedy}")
+    elif (~missing).any() and np.median(numbers[~missing]) > field.most:
+        raw.problems.append(
+            f"{source}: column {label}, median {np.median(numbers[~missing]):.3g}: too large for the "
+            f"{field.description}; convert it (the logarithm of a perplexity, for one)"
+        )
+    raw.columns[name] = numbers
+
+
+def _shown(value: Any) -> str:
+    return str(value) if isinstance(value, str) else f"{value:g}"
+
+
+def frame_of(
+    rows: Sequence[Mapping[str, Any]], notes: Iterable[Note], settings: Mapping[str, Any], **tables: Any
+) -> pd.DataFrame:
+    """Return rows as a frame whose ``attrs`` hold ``notes``, ``settings`` and further tables."""
+    import pandas as pd
+
+    frame = pd.DataFrame(list(rows))
+    said: dict[Hashable, Any] = {
+        "notes": [note.to_dict() for note in merge_notes(notes)],
+        "settings": dict(settings),
+    }
+    said.update(tables)
+    frame.attrs = said
+    return frame

@@ -1,0 +1,216 @@
+"""What the analyses of lengths, shots and ablations show to people, as declarations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from smelt_scaling.analyses.fieller import RatioSet
+from smelt_scaling.formatting import format_interval, format_number
+from smelt_scaling.reporting.columns import Column, make_grid
+from smelt_scaling.reporting.document import Document
+from smelt_scaling.reporting.raw import plain_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["MEASURED_LAYOUTS"]
+
+RATIOS = (
+    Column(key="contrast", header="contrast"),
+    Column(key="ratio", header="long/short", kind="number", digits=3),
+    Column(key="ratio_words", header="interval", optional=True),
+    Column(key="long", header="long", kind="number", digits=3),
+    Column(key="short", header="short", kind="number", digits=3),
+    Column(key="cells", header="cells", kind="printed"),
+)
+
+BUCKETS = (
+    Column(key="bucket", header="tokens up to", kind="printed"),
+    Column(key="loss_drop", header="loss drop", kind="number", digits=3, interval=True),
+    Column(key="relative", header="over the mean", kind="number", digits=3),
+    Column(key="relative_words", header="interval", optional=True),
+    Column(key="share_of_loss", header="of the loss", kind="percent", redundant=True),
+)
+
+COMPARISONS = (
+    Column(key="pair", header="contrasts"),
+    Column(key="ratio_of_ratios", header="ratio of long/short", kind="number", digits=3, interval=True),
+)
+
+GAPS = (
+    Column(key="k", header="k", kind="printed"),
+    Column(key="reference_score", header="reference", kind="percent"),
+    Column(key="target_score", header="target", kind="percent"),
+    Column(key="gap", header="gap, points", kind="number", digits=3, interval=True),
+    Column(key="item_se", header="item se, points", kind="number", digits=2, optional=True),
+    Column(key="n_items", header="items", kind="printed"),
+    Column(key="tasks", header="tasks", kind="printed"),
+    Column(key="cells", header="cells", kind="printed", redundant=True),
+)
+
+CHANGES = (
+    Column(key="quantity", header="quantity"),
+    Column(key="meaning", header="meaning"),
+    Column(key="change", header="points", kind="number", digits=3, interval=True),
+)
+
+LEVELS = (
+    Column(key="level", header="level"),
+    Column(key="value", header="value", kind="number", digits=5),
+    Column(key="runs", header="runs", kind="printed", redundant=True),
+    Column(key="difference", header="difference", kind="printed"),
+    Column(key="delta_in_noise", header="in sd", kind="number", digits=3, optional=True),
+    Column(
+        key="multiplier", header="worth", kind="multiplier", unreachable=True, optional=True, redundant=True
+    ),
+    Column(
+        key="gain", header="compute saved", kind="percent", interval=True, unreachable=True, optional=True
+    ),
+    Column(key="best_share", header="best in", kind="percent", optional=True),
+    Column(key="flops_ratio", header="FLOPs", kind="multiplier", optional=True),
+)
+
+TESTS = (
+    Column(key="level", header="level"),
+    Column(key="against", header="against"),
+    Column(key="difference", header="difference", kind="number", digits=3, interval=True),
+    Column(key="p_adjusted", header="adjusted P", kind="number", digits=2),
+)
+
+SUMMARY = (
+    Column(key="what", header="comparison"),
+    Column(key="noise_words", header="sd of a run"),
+    Column(key="least_difference", header="least detectable", kind="number", digits=3),
+    Column(key="best_words", header="best"),
+)
+
+
+def lengths_document(frame: pd.DataFrame) -> Document:
+    """Describe gains by document length: the ratio of each contrast, then its buckets."""
+    settings = frame.attrs["settings"]
+    rows = [_worded(row, "relative") for row in plain_rows(frame)]
+    ratios = [_worded(row, "ratio") for row in frame.attrs["ratios"]]
+    pairs = [
+        {**row, "pair": f"{row['contrast']} / {row['other']}"} for row in frame.attrs.get("comparisons", ())
+    ]
+    grids = [make_grid(ratios, RATIOS)]
+    for name, of_contrast in _by(rows, "contrast"):
+        grids.append(make_grid(of_contrast, BUCKETS, heading=name))
+    if pairs:
+        grids.append(make_grid(pairs, COMPARISONS, heading="Contrasts compared"))
+    level = f"{100 * settings['level']:g} %"
+    return Document(
+        title="Loss improvement on long documents over that on short ones",
+        caption=(
+            f"Long is above {settings['split']:g} tokens. Loss drop is reference minus target, each cell counting "
+            "once; over the mean of all buckets.",
+            f"{level} intervals: Fieller of {settings['unit']} means; of contrasts compared, draws of cells.",
+        ),
+        grids=tuple(grids),
+    )
+
+
+def shots_document(frame: pd.DataFrame) -> Document:
+    """Describe gaps by number of examples, each metric with what changes between them."""
+    settings = frame.attrs["settings"]
+    rows = [_in_points(row, "gap", "item_se") for row in plain_rows(frame)]
+    changes = [_in_points(row, "change") for row in frame.attrs["changes"]]
+    grids = []
+    of_metric = dict(_by(changes, "metric"))
+    for name, found in _by(rows, "metric"):
+        grids.append(make_grid(found, GAPS, heading=name))
+        if name in of_metric:
+            grids.append(make_grid(of_metric[name], CHANGES))
+    given = any(row["gap_lo"] is not None for row in rows)
+    drawn = f"{100 * settings['level']:g} % percentile intervals of {settings['bootstrap']} draws of tasks and cells."
+    return Document(
+        title=f"Score of {settings['target']} minus {settings['reference']} by number of examples k",
+        caption=(
+            drawn if given else "Point estimates, no intervals.",
+            "Gaps in percentage points, the same tasks at every k. Item se: of the gap from items alone, unpaired.",
+        ),
+        grids=tuple(grids),
+    )
+
+
+def ablations_document(frame: pd.DataFrame) -> Document:
+    """Describe an ablation: each comparison, what is known of it, and the tests of repeated runs."""
+    settings = frame.attrs["settings"]
+    rows = [{**row, "what": _what(row), "difference": _difference(row)} for row in plain_rows(frame)]
+    summary = [{**row, **_verdict(row)} for row in frame.attrs["summary"]]
+    grids = [make_grid(found, LEVELS, heading=name) for name, found in _by(rows, "what")]
+    grids.append(make_grid(summary, SUMMARY, heading="What the noise of a run allows to say"))
+    for key, title in (
+        ("dunnett", "Dunnett: all against one"),
+        ("tukey", "Tukey: two by two"),
+    ):
+        tests = [{**row, "what": _what(row)} for row in frame.attrs.get(key, ())]
+        grids += [make_grid(found, TESTS, heading=f"{title}; {name}") for name, found in _by(tests, "what")]
+    level = f"{100 * settings['level']:g} %"
+    worth = (
+        f"Worth is the compute that the frontier of {settings['frontier']} needs for the same loss; "
+        f"law {settings['law']}."
+    )
+    return Document(
+        title=f"Levels compared with {settings['against'] or 'the first of each'}",
+        caption=(
+            f"{level} intervals hold the noise of runs alone, each by itself.",
+            *([worth] if settings["frontier"] else []),
+            *(
+                [
+                    "Best in: share of repeats in which the level would come out best, were runs to scatter by that sd."
+                ]
+                if any(row["best_share"] is not None for row in rows)
+                else []
+            ),
+        ),
+        grids=tuple(grids),
+    )
+
+
+def _by(rows: Iterable[Mapping[str, Any]], key: str) -> list[tuple[str, list[Mapping[str, Any]]]]:
+    """Group rows by a column, in order."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(str(row[key]), []).append(row)
+    return list(found.items())
+
+
+def _worded(row: Mapping[str, Any], name: str) -> dict[str, Any]:
+    words = RatioSet(kind=row[f"{name}_set"], lo=row[f"{name}_lo"], hi=row[f"{name}_hi"]).words()
+    return {**row, f"{name}_words": words or None}
+
+
+def _in_points(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return a row with some columns and their ends in percentage points."""
+    keys = [f"{name}{end}" for name in names for end in ("", "_lo", "_hi")]
+    return {**row, **{key: 100 * row[key] for key in keys if row.get(key) is not None}}
+
+
+def _what(row: Mapping[str, Any]) -> str:
+    return ", ".join(str(row[key]) for key in ("factor", "group", "metric") if row[key])
+
+
+def _difference(row: Mapping[str, Any]) -> str:
+    sign = "+" if row["delta"] > 0 else ""
+    text = f"{sign}{format_number(row['delta'], 3)}"
+    if row["delta_lo"] is None:
+        return text
+    return f"{text} {format_interval(row['delta_lo'], row['delta_hi'], 'number', digits=3)}"
+
+
+def _verdict(row: Mapping[str, Any]) -> dict[str, str]:
+    if row["noise"] is None:
+        return {"what": _what(row), "noise_words": "not known", "best_words": "not to be said"}
+    noise = f"{format_number(row['noise'], 3)} ({row['noise_source']})"
+    best = row["best"] or f"one of {', '.join(row['may_be_best'])}"
+    return {"what": _what(row), "noise_words": noise, "best_words": best}
+
+
+#: Command -> how its frame is shown to people.
+MEASURED_LAYOUTS: dict[str, Callable[[Any], Document]] = {
+    "lengths": lengths_document,
+    "shots": shots_document,
+    "ablations": ablations_document,
+}
