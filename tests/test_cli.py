@@ -54,8 +54,10 @@ PUBLISHED_TURNOVER = {
     0.969: (4.4915e22, 0.20623, [2.1262e19, 6.0516e24]),
 }
 
-COMMANDS = ["example", "endpoints", "check", "fit", "ce-gain", "allocate", "predict", "downstream"]
-COMMANDS += ["reproduce", "explain"]
+COMMANDS = [
+    *("example", "endpoints", "check", "fit", "ce-gain", "allocate", "predict"),
+    *("downstream", "lengths", "shots", "ablations", "reproduce", "explain"),
+]
 HEAVY = ["matplotlib", "numpy", "pandas", "pyarrow", "scipy", "statsmodels"]
 
 

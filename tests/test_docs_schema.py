@@ -115,6 +115,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     losses = 1.7 + 400 * size**-0.34 + 410 * (20 * size) ** -0.28
     rows = [f"{6 * n!r},{20 * n!r},{loss!r}" for n, loss in zip(size.tolist(), losses.tolist(), strict=True)]
     (path / "fixed.csv").write_text("\n".join(["F,D,loss", *rows]))
+    rows = [
+        f"{name},{cell},{b},3,{3 - gain - 0.001 * cell}"
+        for name in "xy"
+        for cell in range(4)
+        for b, gain in ((256, 0.01 * (name == "x")), (512, 0.02))
+    ]
+    (path / "lengths.csv").write_text("\n".join(["contrast,cell,bucket,loss_ref,loss_new", *rows]))
+    rows = [
+        f"{a},{t},{k},{0.3 + 0.1 * (a == 'b') + 0.01 * k}" for a in "ab" for t in "xyz" for k in (0, 1, 2)
+    ]
+    items = [f"{row},100" for row in rows]
+    (path / "scores.csv").write_text("\n".join(["arch,task,k,score,n_items", *items]))
+    rows = [f"{name},{seed},{2 - 0.1 * j + 0.01 * seed}" for j, name in enumerate("abc") for seed in (0, 1)]
+    (path / "levels.csv").write_text("\n".join(["level,seed,value", *rows]))
     with contextlib.chdir(path):
         for arguments in COMMANDS["fit"]:
             call(*arguments)
@@ -182,6 +196,16 @@ COMMANDS: dict[str, list[list[str]]] = {
         ["downstream", "flat.csv", "--bootstrap", "40", "--lower-better", "core"],
         ["downstream", "few.csv", "--margin", "0.99", "--unit", "core=number"],
         ["downstream", "scores.csv", "--bootstrap", "40", "--asymptotes", "chance"],
+    ],
+    "lengths": [["lengths", "lengths.csv", "--bootstrap", "100"]],
+    "shots": [
+        ["shots", "scores.csv", "--bootstrap", "100"],
+        ["shots", "scores.csv", "--shots", "0,1", "--bootstrap", "0"],
+    ],
+    "ablations": [
+        ["ablations", "levels.csv", "--against", "a", "--noise", "0.01"],
+        ["ablations", "levels.csv", "--published", "smelt", "--reference", "smelt"],
+        ["ablations", "levels.csv", "--study", "full", "--reference", "baseline"],
     ],
     "reproduce": [["reproduce", "smelt"]],
     "check": [

@@ -21,14 +21,17 @@ from smelt_scaling import (
     Note,
     allocate,
     ce_gain,
+    compare_levels,
     default_sparsities,
     downstream,
     example_endpoints,
     fit,
+    length_gains,
     load_study,
     notes_of,
     predict,
     read_endpoints,
+    shot_gaps,
 )
 from smelt_scaling.analyses.budgets import budgets_or_default
 from smelt_scaling.analyses.calibration import Scores
@@ -597,6 +600,28 @@ SCENARIOS: dict[str, Callable[[], tuple[Note, ...]]] = {
     "sigmoid_misfit": lambda: scored(score=0.5 - RUNS.loss / 10 + 0.2 * (RUNS.loss < 2.1) + 0.2 * (RUNS.loss < 1.8)),
     "ties": lambda: scored(score=np.round(0.5 - RUNS.loss / 10, 2)),
     "averaged_repeats": lambda: scored(D=np.repeat(RUNS.D[::2], 2), run=[f"r{i}" for i in range(144)]),
+    "unpaired_rows": lambda: notes_of(shot_gaps(scores() + [{**scores()[0], "task": "z"}])),
+    "too_few_units": lambda: notes_of(length_gains(buckets()[:2])),
+    "incomplete_buckets": lambda: notes_of(length_gains(buckets()[:-1])),
+    "mixed_signs": lambda: notes_of(length_gains(buckets(short=0.02, long=-0.01))),
+    "unbounded_ratio": lambda: notes_of(length_gains(buckets(short=0.0))),
+    "undefined_draws": lambda: notes_of(length_gains(buckets(short=0.0) + buckets(contrast="other"))),
+    "incomplete_tasks": lambda: notes_of(shot_gaps(scores()[:-2], drop_incomplete=True)),
+    "items_unknown": lambda: notes_of(shot_gaps(scores(n_items=None))),
+    "score_floor": lambda: notes_of(shot_gaps([{**row, "score": 0.0} for row in scores()])),
+    "default_level": lambda: notes_of(compare_levels(levels(2.0, 1.9))),
+    "noise_unknown": lambda: notes_of(compare_levels(levels(2.0, 1.9))),
+    "unresolved_best": lambda: notes_of(compare_levels(levels(2.0, 1.9), noise=0.1)),
+    "tied_best": lambda: notes_of(compare_levels(levels(2.0, 1.9, 1.9))),
+    "metrics_disagree": lambda: notes_of(
+        compare_levels(levels(2.0, 1.9, metric="loss") + levels(3.0, 3.1, metric="nll"))
+    ),
+    "unmatched_budgets": lambda: notes_of(
+        compare_levels([{**row, "flops_ratio": 1.0 + j} for j, row in enumerate(levels(2.0, 1.9))])
+    ),
+    "no_replicates": lambda: notes_of(
+        compare_levels([{**row, "seed": j} for j, row in enumerate(levels(2.0, 1.9) + levels(2.01))])
+    ),
     "simulated": lambda: simulate(PAPER.surfaces, RUNS.to_frame().drop(columns=["loss", "source"]), sd=0.0).notes,
 }  # fmt: skip
 
@@ -606,6 +631,31 @@ def scored(**columns):
     frame = RUNS.to_frame()[["arch", "cell", "scale", "D", "loss"]]
     frame = frame.assign(metric="m", score=1 / (1 + np.exp(6 * (RUNS.loss - 1.9)))).assign(**columns)
     return notes_of(downstream(Scores.from_frame(frame), target="smelt", reference="baseline", bootstrap=40))
+
+
+def buckets(short=0.02, long=0.03, contrast="x"):
+    """Return losses of four cells in two length buckets; cells differ, so that a mean has an error."""
+    return [
+        {"contrast": contrast, "cell": cell, "bucket": bucket, "loss_ref": 3.0, "loss_new": 3.0 - gain - luck}
+        for cell, luck in (("a", 0.002), ("b", -0.001), ("c", 0.001), ("d", -0.002))
+        for bucket, gain in ((256, short), (512, long))
+    ]
+
+
+def scores(n_items=100):
+    """Return scores of two architectures on two tasks at two numbers of examples."""
+    known = {} if n_items is None else {"n_items": n_items}
+    return [
+        {"arch": arch, "task": task, "k": k, "score": 0.3 + 0.1 * (arch == "b"), **known}
+        for task in ("x", "y")
+        for k in (0, 1)
+        for arch in ("a", "b")
+    ]
+
+
+def levels(*values, **more):
+    """Return one run of each level."""
+    return [{"level": f"l{j}", "value": value, **more} for j, value in enumerate(values)]
 
 
 def asked_of_three_labels():
@@ -663,6 +713,15 @@ REMEDIED: dict[str, Callable[[], tuple[Note, ...]]] = {
     "few_cells": lambda: scored(),
     "averaged_repeats": lambda: scored(),
     "default_budgets": lambda: budgets_or_default([1e21], PAPER)[1],
+    "unpaired_rows": lambda: notes_of(shot_gaps(scores())),
+    "too_few_units": lambda: notes_of(length_gains(buckets())),
+    "unbounded_ratio": lambda: notes_of(length_gains(buckets())),
+    "undefined_draws": lambda: notes_of(length_gains(buckets() + buckets(contrast="other"))),
+    "incomplete_tasks": lambda: notes_of(shot_gaps(scores()[:-2], shots=[0], drop_incomplete=True)),
+    "items_unknown": lambda: notes_of(shot_gaps(scores())),
+    "default_level": lambda: notes_of(compare_levels(levels(2.0, 1.9), against="l0")),
+    "noise_unknown": lambda: notes_of(compare_levels(levels(2.0, 1.9), noise=0.1)),
+    "unresolved_best": lambda: notes_of(compare_levels(levels(2.0, 1.9), noise=0.001)),
 }  # fmt: skip
 
 

@@ -268,3 +268,20 @@ def test_the_command_says_what_the_function_says(
     for form in ("table", "md", "csv", "latex"):
         assert run(["lengths", "lengths.csv", "--bootstrap", "0", "--format", form]) == 0
         assert "1.52" in capsys.readouterr().out or form == "csv"
+
+
+def test_output_shown_in_help_is_real(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import typer
+
+    from smelt_scaling.cli import app, run
+
+    monkeypatch.chdir(tmp_path)
+    world(PRINTED, noise=0.004).to_csv("lengths.csv", index=False)
+    group: Any = typer.main.get_command(app)
+    block = group.commands["lengths"].help.partition("Example:\n")[2].partition("\n\n")[0]
+    first, *lines = [line[2:] for line in block.splitlines()]
+    assert run(first.removeprefix("$ smelt-scaling ").split()) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line != "..." and line.rstrip() not in out] == []

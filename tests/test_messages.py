@@ -21,15 +21,18 @@ from smelt_scaling import (
     Endpoints,
     allocate,
     ce_gain,
+    compare_levels,
     design_report,
     downstream,
     example_endpoints,
     fit,
+    length_gains,
     load_paper,
     load_study,
     predict,
     read_endpoints,
     read_published,
+    shot_gaps,
     show_table,
     simulate,
 )
@@ -167,6 +170,18 @@ def logs(*argv: str, runs: str | None = RUN_TABLE, **files: str) -> Callable[[],
             stated = ["--runs", "table.csv"]
         out = [] if "-o" in argv or "--nothing" in argv else ["-o", "runs.csv"]
         raise Said(run(["endpoints", "logs", *stated, *(word for word in argv if word != "--nothing"), *out]))
+BUCKETS = "cell,bucket,loss_ref,loss_new\nc,32,3,2.9\nc,512,3,2.8\nd,32,3,2.9\nd,512,3,2.8\n"
+SCORES = "arch,task,k,score,n_items\n" + "".join(
+    f"{arch},{task},{k},0.{3 + (arch == 'b')},100\n" for arch in "ab" for task in "xy" for k in (0, 1)
+)
+
+
+def measured(analysis: Callable[..., Any], text: str, **options: Any) -> Callable[[], Any]:
+    """Analyse a table of other measurements."""
+
+    def call() -> Any:
+        Path("table.csv").write_text(text, encoding="utf-8")
+        return analysis("table.csv", **options)
 
     return call
 
@@ -336,6 +351,53 @@ SITUATIONS: dict[str, dict[str, Callable[[], Any]]] = {
         "margin of 10": lambda: downstream(scored()(), margin=10),
         "negative resamples": lambda: downstream(scored()(), bootstrap=-1),
         "no role": lambda: gadre_forecast(pd.DataFrame({"N": [1e8], "D": [1e9], "loss": [3.0], "error": [0.7]})),
+    "lengths": {
+        "one loss of a pair": measured(length_gains, BUCKETS.replace("loss_new", "other")),
+        "no losses": measured(length_gains, BUCKETS.replace("loss_ref", "x").replace("loss_new", "y")),
+        "one architecture": measured(length_gains, "arch,cell,bucket,loss\na,c,32,3\na,c,512,3\n"),
+        "one architecture only in a bucket": measured(
+            length_gains, "arch,cell,bucket,loss\na,c,32,3\nb,c,512,3\n"
+        ),
+        "one bucket": measured(length_gains, "cell,bucket,loss_ref,loss_new\nc,32,3,2.9\n"),
+        "no endpoint with all": measured(
+            length_gains, "cell,bucket,loss_ref,loss_new\nc,32,3,2.9\nd,64,3,2.9\n"
+        ),
+        "twice": measured(length_gains, BUCKETS + "c,512,3,2.8\n"),
+        "a cell missing": measured(length_gains, BUCKETS.replace("c,32", ",32")),
+        "a perplexity": measured(length_gains, "cell,bucket,loss_ref,loss_new\nc,32,33,29\nc,512,31,28\n"),
+        "a loss of 0": measured(length_gains, BUCKETS.replace("2.9", "0")),
+        "buckets on one side": measured(length_gains, BUCKETS, split=16),
+        "target of pairs": measured(length_gains, BUCKETS, target="ours"),
+        "a map of nothing": measured(length_gains, BUCKETS, mapping={"size": "cell"}),
+    },
+    "shots": {
+        "percent": measured(shot_gaps, SCORES.replace("0.", "4")),
+        "a task without some k": measured(shot_gaps, SCORES.replace("b,y,1", "b,y,2").replace("a,y,1", "a,y,2")),
+        "another k": measured(shot_gaps, SCORES, shots=[3]),
+        "half an example": measured(shot_gaps, SCORES.replace("a,x,1", "a,x,1.5")),
+        "twice": measured(shot_gaps, SCORES + "a,x,0,0.3,100\n"),
+        "unknown unit": measured(shot_gaps, SCORES, units={"score": "points"}),
+        "three architectures": measured(shot_gaps, SCORES + "c,x,0,0.3,100\n"),
+    },
+    "ablations": {
+        "a constant metric": measured(compare_levels, "level,value\na,2\nb,2\n"),
+        "one level": measured(compare_levels, "level,value\na,2\n"),
+        "the same run twice": measured(compare_levels, "level,value\na,2\na,2.1\nb,2\n"),
+        "no such level": measured(compare_levels, "level,value\na,2\nb,2.1\n", against="c"),
+        "no direction": measured(compare_levels, "level,metric,value\na,core,2\nb,core,2.1\n"),
+        "both directions": measured(compare_levels, "level,value\na,2\nb,2.1\n", higher=["loss"], lower=["loss"]),
+        "a direction of nothing": measured(compare_levels, "level,value\na,2\nb,2.1\n", higher=["core"]),
+        "no noise": measured(compare_levels, "level,value\na,2\nb,2.1\n", noise=0.0),
+        "noise of nothing": measured(compare_levels, "level,value\na,2\nb,2.1\n", noise={"core": 1.0}),
+        "a frontier of several": measured(compare_levels, "level,value\na,2\nb,2.1\n", study=PAPER),
+        "a frontier of none": measured(compare_levels, "level,value\na,2\nb,2.1\n", reference="baseline"),
+        "a loss never reached": measured(
+            compare_levels, "level,value\na,1.4\nb,2.1\n", study=PAPER, reference="baseline"
+        ),
+        "noise in words": cli("ablations", "runs.csv", "--noise", "small", given="level,value\na,2\nb,2.1\n"),
+        "two sparsities": cli(
+            "ablations", "runs.csv", "--sparsity", ".9,.95", given="level,value\na,2\nb,2.1\n"
+        ),
     },
     "tables of coefficients": {
         "no such file": cli("ce-gain", "--published", "typed.csv", "-b", "1e21"),

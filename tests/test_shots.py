@@ -194,7 +194,7 @@ def test_a_floor_is_said() -> None:
         (lambda f: f.drop(columns="k"), "no column k"),
         (lambda f: f.assign(k=0.5), "column k, 640 rows"),
         (lambda f: f.assign(score=-0.1), "column score, 640 rows"),
-        (lambda f: pd.concat([f, f.head(2)]), "2 repeated"),
+        (lambda f: pd.concat([f, f.head(2)]), "2 rows repeated"),
         (lambda f: f.assign(cell=f["cell"] + f["arch"]), "has a partner"),
     ],
 )
@@ -234,3 +234,20 @@ def test_the_command_says_what_the_function_says(
         out = capsys.readouterr().out
         assert "1.90" in out
         assert "jump" in out
+
+
+def test_output_shown_in_help_is_real(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import typer
+
+    from smelt_scaling.cli import app, run
+
+    monkeypatch.chdir(tmp_path)
+    world(noise=0.005).to_csv("scores.csv", index=False)
+    group: Any = typer.main.get_command(app)
+    block = group.commands["shots"].help.partition("Example:\n")[2].partition("\n\n")[0]
+    first, *lines = [line[2:] for line in block.splitlines()]
+    assert run(first.removeprefix("$ smelt-scaling ").split()) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line != "..." and line.rstrip() not in out] == []

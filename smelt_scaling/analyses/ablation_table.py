@@ -115,7 +115,10 @@ def read_comparisons(
             )
             continue
         if len(levels) < 2:
-            problems.append(f"{data.source}: {name}: one level ({levels[0]}): a comparison needs two")
+            problems.append(
+                f"{data.source}: {name}: one level ({levels[0]}): a comparison needs two; "
+                "add the level to compare with"
+            )
             continue
         if rows["value"].nunique() == 1:
             problems.append(

@@ -132,7 +132,7 @@ def compare_levels(
     notes += _remarks(comparisons, summary, level)
     settings = {
         "against": against,
-        "noise": dict(stated) or None,
+        "noise": dict(stated),
         "level": level,
         "frontier": None if worth is None else worth.arch,
         "law": None if worth is None else worth.law,
@@ -159,7 +159,9 @@ def _stated(
                 f"--noise {name}={sd:g}: no metric {name!r}; choose from {', '.join(sorted(metrics))}"
             )
         if not (sd > 0 and np.isfinite(sd)):
-            raise UsageError(f"--noise {name}={sd:g}: a standard deviation of runs is positive and finite")
+            raise UsageError(
+                f"--noise {name}={sd:g}: a standard deviation of runs is positive and finite, such as 0.002"
+            )
     return stated
 
 
@@ -242,7 +244,7 @@ def _summary(
         "leading": leading,
         "best": item.levels[top] if clear and top is not None else None,
         "best_share": None if top is None or shares is None else float(shares[top]),
-        "may_be_best": None
+        "may_be_best": []
         if possible is None
         else [name for name, may in zip(item.levels, possible, strict=True) if may],
     }

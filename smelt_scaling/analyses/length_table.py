@@ -137,7 +137,8 @@ def _contrast(name: str, rows: pd.DataFrame, source: str) -> tuple[Contrast, lis
     buckets = np.unique(rows["bucket"].to_numpy())
     if len(buckets) < 2:
         raise DataError(
-            f"{source}: contrast {name}: one bucket ({buckets[0]:g}): a ratio needs long and short ones"
+            f"{source}: contrast {name}: one bucket ({buckets[0]:g}): a ratio needs long and short ones; "
+            "add the others"
         )
     keys = ["cell", "horizon"]
     have = rows.groupby(keys)["bucket"].transform("nunique").to_numpy()
@@ -151,7 +152,8 @@ def _contrast(name: str, rows: pd.DataFrame, source: str) -> tuple[Contrast, lis
         )
         if partial.all():
             raise DataError(
-                f"{source}: contrast {name}: no endpoint has all {len(buckets)} buckets ({where})"
+                f"{source}: contrast {name}: no endpoint has all {len(buckets)} buckets ({where}); "
+                "evaluate the missing ones, or leave out a bucket"
             )
         notes.append(warning("incomplete_buckets", message, ends))
         rows = rows[~partial]

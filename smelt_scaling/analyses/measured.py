@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smelt_scaling._cells import RawTable, to_numbers, to_text
-from smelt_scaling._schema import first_rows, mend
+from smelt_scaling._schema import counted, first_rows, mend
 from smelt_scaling.errors import DataError, Note, UsageError, info, merge_notes
 from smelt_scaling.ingest.tidy import read_table
 
@@ -125,8 +125,8 @@ class Measured:
         absent = [name for name in apart if name not in self.columns]
         remedy = f", or name what tells them apart with --map {absent[0]}=COLUMN" if absent else ""
         raise DataError(
-            f"{self.source}: {int(twice.sum())} repeated (rows {first + 1} and {second + 1} share {shared}): one "
-            f"row for each; drop or average them{remedy}"
+            f"{self.source}: {counted(int(twice.sum()), 'row')} repeated (rows {first + 1} and {second + 1} share "
+            f"{shared}): one row for each; drop or average them{remedy}"
         )
 
 

@@ -114,7 +114,7 @@ def shot_gaps(
     settings = {
         "target": pair.target,
         "reference": pair.reference,
-        "shots": None if shots is None else list(shots),
+        "shots": [] if shots is None else list(shots),
         "level": level,
         "bootstrap": bootstrap,
         "seed": seed,

@@ -13,6 +13,12 @@ HELP = """Levels of an ablation in units of run noise and of compute.
 \bExample:
   $ smelt-scaling ablations span.csv --noise 0.002
   ...
+  level   value  runs  difference                    in sd  best in
+  0%     1.9445     1         0                          0    0.0 %
+  33%    1.9275     1   -0.0170 [-0.0225, -0.0115]   -8.50   26.1 %
+  50%    1.9257     1   -0.0188 [-0.0243, -0.0133]   -9.40   73.5 %
+  ...
+  span, 85%, loss  0.00200 (stated)           0.00554  one of 33%, 50%
 
 One row per factor, group, level, seed and metric, with its value. Without repeated runs (a column seed) or --noise
 nothing is called the best.

@@ -13,6 +13,11 @@ HELP = """How the gap between two architectures grows with in-context examples.
 \bExample:
   $ smelt-scaling shots scores.csv --target smelt --reference baseline
   ...
+  k  reference  target  gap, points          item se  items  tasks  cells
+  0     44.5 %  45.4 %  0.900 [0.637, 1.15]     0.55  16000     16      4
+  1     45.5 %  47.4 %   1.90 [1.65, 2.15]      0.55  16000     16      4
+  ...
+  jump        gap(1) - gap(0)                1.00 [0.708, 1.30]
 
 One row per arch, metric, task, cell and k, with score in [0, 1] and n_items. The same tasks count at every k; each
 metric stands apart.

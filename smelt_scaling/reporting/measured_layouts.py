@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from smelt_scaling.analyses.fieller import RatioSet
-from smelt_scaling.formatting import format_interval, format_number
+from smelt_scaling.formatting import format_number
 from smelt_scaling.reporting.columns import Column, make_grid
 from smelt_scaling.reporting.document import Document
 from smelt_scaling.reporting.raw import plain_rows
@@ -43,7 +43,7 @@ GAPS = (
     Column(key="reference_score", header="reference", kind="percent"),
     Column(key="target_score", header="target", kind="percent"),
     Column(key="gap", header="gap, points", kind="number", digits=3, interval=True),
-    Column(key="item_se", header="item se, points", kind="number", digits=2, optional=True),
+    Column(key="item_se", header="item se", kind="number", digits=2, optional=True),
     Column(key="n_items", header="items", kind="printed"),
     Column(key="tasks", header="tasks", kind="printed"),
     Column(key="cells", header="cells", kind="printed", redundant=True),
@@ -59,14 +59,12 @@ LEVELS = (
     Column(key="level", header="level"),
     Column(key="value", header="value", kind="number", digits=5),
     Column(key="runs", header="runs", kind="printed", redundant=True),
-    Column(key="difference", header="difference", kind="printed"),
+    Column(key="delta", header="difference", kind="number", digits=3, interval=True),
     Column(key="delta_in_noise", header="in sd", kind="number", digits=3, optional=True),
     Column(
         key="multiplier", header="worth", kind="multiplier", unreachable=True, optional=True, redundant=True
     ),
-    Column(
-        key="gain", header="compute saved", kind="percent", interval=True, unreachable=True, optional=True
-    ),
+    Column(key="gain", header="compute saved", kind="percent", unreachable=True, optional=True),
     Column(key="best_share", header="best in", kind="percent", optional=True),
     Column(key="flops_ratio", header="FLOPs", kind="multiplier", optional=True),
 )
@@ -128,7 +126,7 @@ def shots_document(frame: pd.DataFrame) -> Document:
         title=f"Score of {settings['target']} minus {settings['reference']} by number of examples k",
         caption=(
             drawn if given else "Point estimates, no intervals.",
-            "Gaps in percentage points, the same tasks at every k. Item se: of the gap from items alone, unpaired.",
+            "Gaps and item se (of the gap from items alone, unpaired) in percentage points; the same tasks at every k.",
         ),
         grids=tuple(grids),
     )
@@ -137,7 +135,7 @@ def shots_document(frame: pd.DataFrame) -> Document:
 def ablations_document(frame: pd.DataFrame) -> Document:
     """Describe an ablation: each comparison, what is known of it, and the tests of repeated runs."""
     settings = frame.attrs["settings"]
-    rows = [{**row, "what": _what(row), "difference": _difference(row)} for row in plain_rows(frame)]
+    rows = [{**row, "what": _what(row)} for row in plain_rows(frame)]
     summary = [{**row, **_verdict(row)} for row in frame.attrs["summary"]]
     grids = [make_grid(found, LEVELS, heading=name) for name, found in _by(rows, "what")]
     grids.append(make_grid(summary, SUMMARY, heading="What the noise of a run allows to say"))
@@ -147,21 +145,22 @@ def ablations_document(frame: pd.DataFrame) -> Document:
     ):
         tests = [{**row, "what": _what(row)} for row in frame.attrs.get(key, ())]
         grids += [make_grid(found, TESTS, heading=f"{title}; {name}") for name, found in _by(tests, "what")]
+    known = any(row["best_share"] is not None for row in rows)
     level = f"{100 * settings['level']:g} %"
     worth = (
-        f"Worth is the compute that the frontier of {settings['frontier']} needs for the same loss; "
-        f"law {settings['law']}."
+        f"Compute saved, and what it is worth as a multiplier: of {settings['frontier']} for the same loss, on its "
+        f"frontier; law {settings['law']}."
     )
     return Document(
         title=f"Levels compared with {settings['against'] or 'the first of each'}",
         caption=(
-            f"{level} intervals hold the noise of runs alone, each by itself.",
+            *([f"{level} intervals hold the noise of runs alone, each by itself."] if known else []),
             *([worth] if settings["frontier"] else []),
             *(
                 [
                     "Best in: share of repeats in which the level would come out best, were runs to scatter by that sd."
                 ]
-                if any(row["best_share"] is not None for row in rows)
+                if known
                 else []
             ),
         ),
@@ -185,19 +184,11 @@ def _worded(row: Mapping[str, Any], name: str) -> dict[str, Any]:
 def _in_points(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
     """Return a row with some columns and their ends in percentage points."""
     keys = [f"{name}{end}" for name in names for end in ("", "_lo", "_hi")]
-    return {**row, **{key: 100 * row[key] for key in keys if row.get(key) is not None}}
+    return {**row, **{key: round(100 * row[key], 9) for key in keys if row.get(key) is not None}}
 
 
 def _what(row: Mapping[str, Any]) -> str:
     return ", ".join(str(row[key]) for key in ("factor", "group", "metric") if row[key])
-
-
-def _difference(row: Mapping[str, Any]) -> str:
-    sign = "+" if row["delta"] > 0 else ""
-    text = f"{sign}{format_number(row['delta'], 3)}"
-    if row["delta_lo"] is None:
-        return text
-    return f"{text} {format_interval(row['delta_lo'], row['delta_hi'], 'number', digits=3)}"
 
 
 def _verdict(row: Mapping[str, Any]) -> dict[str, str]:
