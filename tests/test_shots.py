@@ -143,6 +143,15 @@ def test_items_are_paired_and_resampled_within_their_task() -> None:
     assert row["item_se"] > 2 * half / 1.96  # the items' difficulty cancels in the pairs
 
 
+def test_one_cell_is_said() -> None:
+    table = world(noise=0.005)
+    frame = shot_gaps(table[table["cell"] == CELLS[0]].drop(columns="cell"), **PAIR, bootstrap=100)
+    assert (frame["gap_lo"] < frame["gap_hi"]).all()  # of tasks
+    (note,) = notes_of(frame)
+    assert note.code == "too_few_units"
+    assert "one cell" in note.message
+
+
 def test_metrics_stand_apart() -> None:
     both = pd.concat([world(), world({k: 2 * gap for k, gap in TRUE_GAP.items()}, metric="multiple_choice")])
     frame = shot_gaps(both, **PAIR, bootstrap=100)

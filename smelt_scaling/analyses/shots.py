@@ -267,6 +267,11 @@ def _remarks(metric: str, ks: Array, tasks: Sequence[Task], pair: Pair, known: b
             else "the interval is of this task alone"
         )
         notes.append(warning("too_few_units", f"{metric}: one task ({tasks[0].name}), so {missing}"))
+    elif len({cell for task in tasks for cell in task.cells}) == 1:
+        message = (
+            f"{metric}: one cell, so the interval does not hold how other sizes or sparsities would differ"
+        )
+        notes.append(warning("too_few_units", message))
     floored = [
         (task.name, f"{k:g}")
         for task in tasks

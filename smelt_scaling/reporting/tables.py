@@ -47,8 +47,7 @@ def render_frame(
     Parameters
     ----------
     command : str
-        The analysis: ``ce-gain``, ``allocate``, ``predict``, ``check``, ``downstream`` or
-        ``reproduce``.
+        The analysis, named as its command: ``ce-gain``, ``allocate``, ``downstream``, ``check`` ...
     frame : DataFrame
         What it returned.
     form : {"table", "md", "csv", "json", "latex"}
@@ -121,7 +120,7 @@ def show_table(frame: pd.DataFrame, form: str = "table", part: str | None = None
     Parameters
     ----------
     frame : DataFrame
-        What `ce_gain`, `allocate`, `predict`, `design_report`, `downstream` or `reproduce` returned.
+        What `ce_gain` or another analysis returned.
     form : {"table", "md", "csv", "json", "latex"}
         As ``--format``.
     part : str, optional
