@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from smelt_scaling._schema import counted
 from smelt_scaling.analyses.measured import TableLike, frame_of
 from smelt_scaling.analyses.shot_table import Pair, Task, read_tasks
 from smelt_scaling.errors import Note, UsageError, info, warning
@@ -22,6 +23,9 @@ Array = NDArray[np.float64]
 
 #: Scores of both architectures this close to a guess say nothing of their difference.
 FLOOR = 0.01
+
+#: Percentiles of draws of fewer labels than this are too short: with four they cover about 81 % of what cells scatter.
+FEW_CELLS = 6
 
 
 def shot_gaps(
@@ -73,10 +77,10 @@ def shot_gaps(
 
     Notes
     -----
-    Everything is a difference within tasks and cells, so the draws are paired. Draws of both ways take a little more
-    than the variance there is (Owen 2007, Ann. Appl. Stat. 1, 386), so intervals are rather too wide. The slope is the
-    mean of the slopes of the tasks, which at equal k for all is the estimate with a random effect of each task. No
-    interval is given where the number of items is not known.
+    Everything is a difference within tasks and cells, so the draws are paired. Draws of both ways count the scatter of
+    single scores more than once (Owen 2007, Ann. Appl. Stat. 1, 386), and few cells less than they scatter. The slope
+    is the mean of the slopes of the tasks, which at equal k for all is the estimate with a random effect of each task.
+    No interval is given where the number of items is not known.
 
     Examples
     --------
@@ -267,11 +271,10 @@ def _remarks(metric: str, ks: Array, tasks: Sequence[Task], pair: Pair, known: b
             else "the interval is of this task alone"
         )
         notes.append(warning("too_few_units", f"{metric}: one task ({tasks[0].name}), so {missing}"))
-    elif len({cell for task in tasks for cell in task.cells}) == 1:
-        message = (
-            f"{metric}: one cell, so the interval does not hold how other sizes or sparsities would differ"
-        )
-        notes.append(warning("too_few_units", message))
+    elif (cells := len({cell for task in tasks for cell in task.cells})) < FEW_CELLS:
+        lacks = "does not hold how other sizes or sparsities would differ"
+        short = "is too short if cells differ much" if cells > 1 else lacks
+        notes.append(warning("too_few_units", f"{metric}: {counted(cells, 'cell')}, so the interval {short}"))
     floored = [
         (task.name, f"{k:g}")
         for task in tasks
