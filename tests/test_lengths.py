@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import t
 
 from smelt_scaling import DataError, UsageError, length_gains, load_paper, notes_of
-from smelt_scaling.analyses.fieller import fieller
+from smelt_scaling.analyses.ratio_sets import fieller
 
 BUCKETS = [32, 64, 128, 256, 512, 1024, 2048, 4096]
 CELLS = [f"{size}/{tier}" for size in ("200M", "400M", "800M", "1.6B") for tier in ("85%", "95%", "97%")]

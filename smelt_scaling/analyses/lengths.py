@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from smelt_scaling.analyses.fieller import RatioSet, fieller
 from smelt_scaling.analyses.length_table import Contrast, read_contrasts
 from smelt_scaling.analyses.measured import TableLike, frame_of
+from smelt_scaling.analyses.ratio_sets import RatioSet, fieller
 from smelt_scaling.errors import Note, UsageError, warning
 from smelt_scaling.resampling import Plan, bootstrap_plan, percentile_interval
 

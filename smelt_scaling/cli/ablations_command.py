@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from smelt_scaling.cli import measured_options as m
 from smelt_scaling.cli import options as o
 
 __all__ = ["register"]
@@ -27,15 +28,15 @@ nothing is called the best.
 
 def show_ablations(
     context: typer.Context,
-    table: o.MeasuredArgument,
+    table: m.MeasuredArgument,
     mapping: o.MapOption = None,
-    against: o.AgainstOption = None,
-    noise: o.NoiseOption = None,
-    higher: o.HigherOption = None,
-    lower: o.LowerOption = None,
-    study: o.FrontierStudyOption = None,
+    against: m.AgainstOption = None,
+    noise: m.NoiseOption = None,
+    higher: m.HigherOption = None,
+    lower: m.LowerOption = None,
+    study: m.FrontierStudyOption = None,
     published: o.PublishedOption = None,
-    reference: o.FrontierArchOption = None,
+    reference: m.FrontierArchOption = None,
     sparsity: o.SparsityOption = None,
     level: o.LevelOption = 0.95,
     form: o.FormatOption = o.Format.table,
@@ -73,4 +74,4 @@ def show_ablations(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("ablations", help=HELP, rich_help_panel=o.EVIDENCE)(show_ablations)
+    app.command("ablations", help=HELP, rich_help_panel=m.EVIDENCE)(show_ablations)

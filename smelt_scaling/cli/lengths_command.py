@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from smelt_scaling.cli import measured_options as m
 from smelt_scaling.cli import options as o
 
 __all__ = ["register"]
@@ -24,11 +25,11 @@ bucket over their mean, and long documents over short ones.
 
 def show_lengths(
     context: typer.Context,
-    table: o.MeasuredArgument,
+    table: m.MeasuredArgument,
     mapping: o.MapOption = None,
     target: o.TargetOption = None,
     reference: o.ReferenceOption = None,
-    split: o.SplitOption = 256.0,
+    split: m.SplitOption = 256.0,
     level: o.LevelOption = 0.95,
     bootstrap: o.BootstrapOption = 2000,
     seed: o.SeedOption = 0,
@@ -56,4 +57,4 @@ def show_lengths(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("lengths", help=HELP, rich_help_panel=o.SPLITS)(show_lengths)
+    app.command("lengths", help=HELP, rich_help_panel=m.SPLITS)(show_lengths)

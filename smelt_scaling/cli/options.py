@@ -10,10 +10,7 @@ import typer
 
 __all__ = [
     "DEFAULT_STUDY",
-    "EVIDENCE",
     "MAIN",
-    "SPLITS",
-    "AgainstOption",
     "ArchOption",
     "AtOption",
     "BootstrapOption",
@@ -21,7 +18,6 @@ __all__ = [
     "DataLaw",
     "DataLawOption",
     "DeltaOption",
-    "DropIncompleteOption",
     "DropOutliersOption",
     "Engine",
     "EngineOption",
@@ -30,19 +26,13 @@ __all__ = [
     "FlopsPerParamOption",
     "ForceOption",
     "Format",
-    "FrontierArchOption",
-    "FrontierStudyOption",
     "FormatOption",
-    "HigherOption",
     "IncludeUnfinishedOption",
     "Interval",
     "IntervalOption",
     "LawOption",
     "LevelOption",
-    "LowerOption",
     "MapOption",
-    "MeasuredArgument",
-    "NoiseOption",
     "OutOption",
     "Part",
     "PinOption",
@@ -55,10 +45,8 @@ __all__ = [
     "ResidualOption",
     "RunsArgument",
     "SeedOption",
-    "ShotsOption",
     "ShowOption",
     "SparsityOption",
-    "SplitOption",
     "StartsOption",
     "StrictOption",
     "StudyOption",
@@ -73,8 +61,6 @@ __all__ = [
 DEFAULT_STUDY = Path("reports/study")
 #: Help panels.
 MAIN = "Main"
-SPLITS = "Splits"
-EVIDENCE = "Evidence"
 DATA, FIT, RESULT = "Table", "Fit", "Result"
 
 
@@ -366,74 +352,6 @@ StrictOption = Annotated[
     typer.Option(
         "--strict", metavar="", help="Exit 5 if a row lies outside the runs.", rich_help_panel=RESULT
     ),
-]
-
-# ---------------------------------------------------------------- tables of other measurements
-MeasuredArgument = Annotated[
-    str,
-    typer.Argument(metavar="TABLE", help="Parquet, Feather, CSV or JSON; - reads standard input."),
-]
-SplitOption = Annotated[
-    float,
-    typer.Option("--split", metavar="TOKENS", help="Upper bound of the longest short bucket."),
-]
-ShotsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--shots",
-        metavar="K",
-        help="Numbers of examples to use: 0,1,2,4,8. [dim]\\[default: all][/dim]",
-        show_default=False,
-    ),
-]
-DropIncompleteOption = Annotated[
-    bool,
-    typer.Option("--drop-incomplete", metavar="", help="Leave out tasks that lack some number of examples."),
-]
-AgainstOption = Annotated[
-    str | None,
-    typer.Option(
-        "--against",
-        metavar="LEVEL",
-        help="Level to compare with. [dim]\\[default: the first of the table][/dim]",
-        show_default=False,
-    ),
-]
-NoiseOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--noise",
-        metavar="SD",
-        help="Standard deviation of repeated runs: 0.002, or by metric: loss=0.002,core=0.5. "
-        "[dim]\\[default: that of the seeds][/dim]",
-        show_default=False,
-    ),
-]
-FrontierStudyOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--study",
-        metavar="DIR",
-        help="Study whose frontier says what a loss is worth in compute.",
-        show_default=False,
-    ),
-]
-FrontierArchOption = Annotated[
-    str | None,
-    typer.Option(
-        "--reference",
-        metavar="ARCH",
-        help="Architecture of that frontier: the one ablated.",
-        show_default=False,
-    ),
-]
-HigherOption = Annotated[
-    list[str] | None,
-    typer.Option("--higher", metavar="METRIC", help="More of it is better.", show_default=False),
-]
-LowerOption = Annotated[
-    list[str] | None,
-    typer.Option("--lower", metavar="METRIC", help="Less of it is better, as of a loss.", show_default=False),
 ]
 
 # ---------------------------------------------------------------- the answer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from smelt_scaling.cli import measured_options as m
 from smelt_scaling.cli import options as o
 
 __all__ = ["register"]
@@ -26,13 +27,13 @@ metric stands apart.
 
 def show_shots(
     context: typer.Context,
-    table: o.MeasuredArgument,
+    table: m.MeasuredArgument,
     mapping: o.MapOption = None,
     units: o.UnitOption = None,
     target: o.TargetOption = None,
     reference: o.ReferenceOption = None,
-    shots: o.ShotsOption = None,
-    drop_incomplete: o.DropIncompleteOption = False,
+    shots: m.ShotsOption = None,
+    drop_incomplete: m.DropIncompleteOption = False,
     level: o.LevelOption = 0.95,
     bootstrap: o.BootstrapOption = 2000,
     seed: o.SeedOption = 0,
@@ -62,4 +63,4 @@ def show_shots(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("shots", help=HELP, rich_help_panel=o.SPLITS)(show_shots)
+    app.command("shots", help=HELP, rich_help_panel=m.SPLITS)(show_shots)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from smelt_scaling.analyses.fieller import RatioSet
+from smelt_scaling.analyses.ratio_sets import RatioSet
 from smelt_scaling.formatting import format_number
 from smelt_scaling.reporting.columns import Column, make_grid
 from smelt_scaling.reporting.document import Document
