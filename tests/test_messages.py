@@ -170,6 +170,8 @@ def logs(*argv: str, runs: str | None = RUN_TABLE, **files: str) -> Callable[[],
             stated = ["--runs", "table.csv"]
         out = [] if "-o" in argv or "--nothing" in argv else ["-o", "runs.csv"]
         raise Said(run(["endpoints", "logs", *stated, *(word for word in argv if word != "--nothing"), *out]))
+
+
 BUCKETS = "cell,bucket,loss_ref,loss_new\nc,32,3,2.9\nc,512,3,2.8\nd,32,3,2.9\nd,512,3,2.8\n"
 SCORES = "arch,task,k,score,n_items\n" + "".join(
     f"{arch},{task},{k},0.{3 + (arch == 'b')},100\n" for arch in "ab" for task in "xy" for k in (0, 1)
@@ -351,6 +353,7 @@ SITUATIONS: dict[str, dict[str, Callable[[], Any]]] = {
         "margin of 10": lambda: downstream(scored()(), margin=10),
         "negative resamples": lambda: downstream(scored()(), bootstrap=-1),
         "no role": lambda: gadre_forecast(pd.DataFrame({"N": [1e8], "D": [1e9], "loss": [3.0], "error": [0.7]})),
+    },
     "lengths": {
         "one loss of a pair": measured(length_gains, BUCKETS.replace("loss_new", "other")),
         "no losses": measured(length_gains, BUCKETS.replace("loss_ref", "x").replace("loss_new", "y")),
