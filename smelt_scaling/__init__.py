@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors, which do not 
     from smelt_scaling.analyses import ce_gain as ce_gain
     from smelt_scaling.analyses import compare_levels as compare_levels
     from smelt_scaling.analyses import design_report as design_report
+    from smelt_scaling.analyses import domains as domains
     from smelt_scaling.analyses import downstream as downstream
     from smelt_scaling.analyses import length_gains as length_gains
     from smelt_scaling.analyses import notes_of as notes_of
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors, which do not 
     from smelt_scaling.analyses import read_scores as read_scores
     from smelt_scaling.analyses import reproduce as reproduce
     from smelt_scaling.analyses import shot_gaps as shot_gaps
+    from smelt_scaling.analyses import sources as sources
     from smelt_scaling.endpoints import Endpoints as Endpoints
     from smelt_scaling.endpoints import default_sparsities as default_sparsities
     from smelt_scaling.endpoints import sparsity_tiers as sparsity_tiers
@@ -78,6 +80,7 @@ _EXPORTS = {
     "default_sparsities": "smelt_scaling.endpoints",
     "design_report": "smelt_scaling.analyses",
     "downstream": "smelt_scaling.analyses",
+    "domains": "smelt_scaling.analyses",
     "example_endpoints": "smelt_scaling.papers.example",
     "fit": "smelt_scaling.study",
     "get_law": "smelt_scaling.laws",
@@ -95,6 +98,7 @@ _EXPORTS = {
     "shot_gaps": "smelt_scaling.analyses",
     "show_table": "smelt_scaling.reporting",
     "simulate": "smelt_scaling.synth",
+    "sources": "smelt_scaling.analyses",
     "sparsity_tiers": "smelt_scaling.endpoints",
 }
 

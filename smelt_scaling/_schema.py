@@ -117,6 +117,7 @@ COLUMNS: dict[str, Column] = {
     "phase": _words("phase of the schedule: stable, decay"),
     "tokenizer": _words("tokenizer of the loss"),
     "eval_set": _words("evaluation set of the loss"),
+    "eval_tokens": _number("tokens", "> 0", "tokens that the loss was evaluated on", complete=True),
     "loss_unit": _words("unit of the loss, nats/token or bits/byte", True),
 }
 

@@ -36,6 +36,7 @@ PUBLIC = [
     "default_sparsities",
     "design_report",
     "downstream",
+    "domains",
     "example_endpoints",
     "fit",
     "get_law",
@@ -53,6 +54,7 @@ PUBLIC = [
     "shot_gaps",
     "show_table",
     "simulate",
+    "sources",
     "sparsity_tiers",
 ]
 

@@ -14,6 +14,7 @@ from smelt_scaling.analyses.lengths import length_gains
 from smelt_scaling.analyses.prediction import predict
 from smelt_scaling.analyses.reproduction import reproduce
 from smelt_scaling.analyses.shots import shot_gaps
+from smelt_scaling.analyses.splits import domains, sources
 
 __all__ = [
     "allocate",
@@ -23,10 +24,12 @@ __all__ = [
     "downstream",
     "gadre_forecast",
     "length_gains",
+    "domains",
     "notes_of",
     "parameter_conventions",
     "predict",
     "read_scores",
     "reproduce",
     "shot_gaps",
+    "sources",
 ]

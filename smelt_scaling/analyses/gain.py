@@ -33,7 +33,7 @@ from smelt_scaling.study import Study
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ce_gain", "choose_pair"]
+__all__ = ["ce_gain", "choose_pair", "gain_of", "gain_row", "shares_of"]
 
 Array = NDArray[np.float64]
 
@@ -123,8 +123,8 @@ def ce_gain(
     for j, value in enumerate(budget.tolist()):
         at = None if sparsity is None else float(sparsity[j])
         pair_ends = None if found is None else (float(found[0][j]), float(found[1][j]))
-        row = _row(view, pair, value, at, float(loss[j]), float(m[j]), pair_ends)
-        rows.append(row | _shares(None if m_drawn is None else m_drawn[:, j], interval))
+        row = gain_row(view, pair, value, at, float(loss[j]), float(m[j]), pair_ends)
+        rows.append(row | shares_of(None if m_drawn is None else m_drawn[:, j], interval))
     beside, more = columns_beside(
         Comparison(
             view=view,
@@ -180,7 +180,7 @@ def _paired_draws(
     return both, target.certified & reference.certified
 
 
-def _row(
+def gain_row(
     view: View,
     pair: tuple[Side, Side],
     budget: float,
@@ -200,9 +200,9 @@ def _row(
         "reference": reference.arch,
         "budget": budget,
         "sparsity": sparsity,
-        "gain": _gain(m),
-        "gain_lo": _gain(lo),
-        "gain_hi": _gain(hi),
+        "gain": gain_of(m),
+        "gain_lo": gain_of(lo),
+        "gain_hi": gain_of(hi),
         "multiplier": _multiplier(m),
         "multiplier_lo": _multiplier(lo),
         "multiplier_hi": _multiplier(hi),
@@ -215,7 +215,7 @@ def _row(
     }
 
 
-def _shares(m: Array | None, interval: IntervalKind) -> dict[str, Any]:
+def shares_of(m: Array | None, interval: IntervalKind) -> dict[str, Any]:
     """Count the replicates of one row; leave-one-out fits are no sample, so shares of them say nothing."""
     sampled = m is not None and interval in SAMPLED
     return {
@@ -225,7 +225,7 @@ def _shares(m: Array | None, interval: IntervalKind) -> dict[str, Any]:
     }
 
 
-def _gain(m: float | None) -> float | None:
+def gain_of(m: float | None) -> float | None:
     if m is None or not np.isfinite(m):
         return None
     with np.errstate(over="ignore"):

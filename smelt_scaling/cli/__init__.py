@@ -16,6 +16,7 @@ from smelt_scaling.cli.ablations_command import register as register_ablations
 from smelt_scaling.cli.allocate_command import register as register_allocate
 from smelt_scaling.cli.ce_gain_command import register as register_ce_gain
 from smelt_scaling.cli.check_command import register as register_check
+from smelt_scaling.cli.domains_command import register as register_domains
 from smelt_scaling.cli.downstream_command import register as register_downstream
 from smelt_scaling.cli.endpoints_command import register as register_endpoints
 from smelt_scaling.cli.example_command import register as register_example
@@ -27,6 +28,7 @@ from smelt_scaling.cli.parser_errors import Refused, refusal
 from smelt_scaling.cli.predict_command import register as register_predict
 from smelt_scaling.cli.reproduce_command import register as register_reproduce
 from smelt_scaling.cli.shots_command import register as register_shots
+from smelt_scaling.cli.sources_command import register as register_sources
 from smelt_scaling.cli.streams import Guarded, guarded_streams, hold_closed, use_plain_signs
 from smelt_scaling.errors import SmeltScalingError, UsageError
 
@@ -61,6 +63,8 @@ for register in (
     register_lengths,
     register_shots,
     register_ablations,
+    register_domains,
+    register_sources,
     register_reproduce,
     register_explain,
 ):

@@ -19,7 +19,17 @@ if TYPE_CHECKING:
     from smelt_scaling.papers import Paper
     from smelt_scaling.study import Study
 
-__all__ = ["Source", "named_source", "open_source", "read_runs", "replaced_study", "table_provenance"]
+__all__ = [
+    "Source",
+    "StudySource",
+    "named_source",
+    "open_losses",
+    "open_source",
+    "open_study",
+    "read_runs",
+    "replaced_study",
+    "table_provenance",
+]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,6 +56,13 @@ class Source:
     law: str
     columns: tuple[str, ...]
     notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StudySource(Source):
+    """A study with where it comes from."""
+
+    value: Study
 
 
 def open_source(study: Path | None, published: str | None) -> Source:
@@ -77,6 +94,17 @@ def open_source(study: Path | None, published: str | None) -> Source:
             law=law.name,
             columns=tuple(law.columns),
         )
+    return open_study(study)
+
+
+def open_study(study: Path | None) -> StudySource:
+    """Open the study, and say on standard error what it is.
+
+    Raises
+    ------
+    StudyError
+        If there is none.
+    """
     if study is None and not (DEFAULT_STUDY / "study.json").is_file():
         raise StudyError(
             f"{DEFAULT_STUDY}: no study here; fit one with: smelt-scaling fit runs.parquet, name one with --study DIR, "
@@ -94,7 +122,7 @@ def open_source(study: Path | None, published: str | None) -> Source:
             f"study {folder}, fitted {fitted.get('created', 'at an unknown time')}: {', '.join(value.archs)}"
         )
     )
-    return Source(
+    return StudySource(
         value=value,
         provenance={
             "study": str(folder),
@@ -183,6 +211,13 @@ def read_runs(
     for sparsity in tiers:
         endpoints = endpoints.exclude_tier(sparsity)
     return endpoints
+
+
+def open_losses(
+    losses: str, mapping: Sequence[str] | None, units: Sequence[str] | None, flops: str | None
+) -> Endpoints:
+    """Read a long table of losses with the options of the command line."""
+    return read_runs(losses, mapping, units, flops, None, True)
 
 
 def _stale(fitted: Any, folder: Path) -> tuple[Note, ...]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from smelt_scaling.engine.cholesky import solve_held
 from smelt_scaling.engine.newton import DECREMENT
-from smelt_scaling.engine.objective import Objective
+from smelt_scaling.engine.objective import Smooth
 
 __all__ = ["Verdict", "certify"]
 
@@ -52,7 +52,7 @@ class Verdict:
 
 
 def certify(
-    objective: Objective,
+    objective: Smooth,
     theta: Array,
     weights: Array,
     delta: float,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smelt_scaling.engine.cholesky import solve_held
-from smelt_scaling.engine.objective import Objective
+from smelt_scaling.engine.objective import Smooth
 
 __all__ = ["DECREMENT", "Optimum", "delta_ladder", "minimise"]
 
@@ -67,7 +67,7 @@ def delta_ladder(delta: float) -> Array:
 
 
 def minimise(
-    objective: Objective,
+    objective: Smooth,
     start: Array,
     weights: Array,
     deltas: Array,
@@ -80,8 +80,8 @@ def minimise(
 
     Parameters
     ----------
-    objective : Objective
-        The problem.
+    objective : Smooth
+        The problem, such as `Objective`.
     start : array (R, P)
         Feasible starts; held parameters are reset to their values.
     weights : array (R, n)

@@ -13,20 +13,63 @@ With l = dr/dtheta and psi = clip(r, -delta, delta):
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
 from smelt_scaling.engine.problem import Problem
 
-__all__ = ["PAD", "Objective"]
+__all__ = ["PAD", "Bounded", "Objective", "Smooth"]
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 #: Bits of a matrix product depend on its number of rows, so blocks are padded to a multiple of this.
 PAD = 64
 
 #: Rows of data, and rows times lanes, handled at once: a dozen arrays of this size stay in cache.
 POINTS, ELEMENTS = 512, 32_768
+
+
+class Bounded(Protocol):
+    """What a minimiser knows of a problem beside its derivatives."""
+
+    @property
+    def observed(self) -> Array:
+        """Scaled observations of every lane that brings none of its own."""
+
+    @property
+    def free(self) -> Mask:
+        """Which parameters are fitted, shape (P,)."""
+
+    @property
+    def held(self) -> Array:
+        """Values of those that are not."""
+
+    @property
+    def lower(self) -> Array:
+        """Lower bounds."""
+
+    @property
+    def upper(self) -> Array:
+        """Upper bounds."""
+
+
+class Smooth(Protocol):
+    """An objective with exact derivatives, lane by lane."""
+
+    @property
+    def problem(self) -> Bounded:
+        """Bounds and held parameters."""
+
+    def value(self, theta: Array, weights: Array, observed: Array, delta: Array) -> Array:
+        """Return f, shape (R,)."""
+
+    def derivatives(
+        self, theta: Array, weights: Array, observed: Array, delta: Array
+    ) -> tuple[Array, Array, Array]:
+        """Return f (R,), g (R, P) and H (R, P, P)."""
 
 
 class _TermKernel:

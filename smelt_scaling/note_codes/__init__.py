@@ -8,6 +8,7 @@ from smelt_scaling.note_codes._log_tables import LOG_TABLES
 from smelt_scaling.note_codes._logs import LOGS
 from smelt_scaling.note_codes._measured import MEASURED
 from smelt_scaling.note_codes._results import ANSWERS, FITS, PUBLISHED, RESAMPLING
+from smelt_scaling.note_codes._splits import SPLITS
 from smelt_scaling.note_codes._table import READING, ROWS
 
 __all__ = ["NOTE_CODES", "STAGES", "NoteCode"]
@@ -23,6 +24,7 @@ STAGES: dict[str, dict[str, NoteCode]] = {
     "Gains, optima and predictions": ANSWERS,
     "Downstream scores": DOWNSTREAM,
     "Lengths, shots and ablations": MEASURED,
+    "Parts of an evaluation": SPLITS,
     "Published and simulated numbers": PUBLISHED,
 }
 

@@ -24,6 +24,7 @@ TABLES = (
     *("turnover", "intake", "columns", "tiers", "map", "flops", "next"),
     *("calibration", "wins", "points", "curve"),
     *("ratios", "comparisons", "changes", "tasks", "summary", "dunnett", "tukey"),
+    *("pairs", "sharing", "correlation", "members"),
 )
 
 #: A text cell that starts with one of these is a formula to a spreadsheet.

@@ -19,6 +19,7 @@ from smelt_scaling.reporting.layouts import LAYOUTS
 from smelt_scaling.reporting.markdown import to_markdown
 from smelt_scaling.reporting.measured_layouts import MEASURED_LAYOUTS
 from smelt_scaling.reporting.raw import frame_record, plain_rows, to_csv
+from smelt_scaling.reporting.split_layouts import SPLIT_LAYOUTS
 from smelt_scaling.reporting.study_table import coefficient_rows, study_document
 from smelt_scaling.reporting.text import to_text
 
@@ -93,6 +94,7 @@ def render_frame(
     layouts = (
         LAYOUTS
         | MEASURED_LAYOUTS
+        | SPLIT_LAYOUTS
         | {"check": partial(design_document, part=part), "downstream": downstream_document}
     )
     if command not in layouts:
@@ -105,6 +107,8 @@ _TELLING = {
     "bucket": "lengths",
     "gap": "shots",
     "delta": "ablations",
+    "domain": "domains",
+    "group": "sources",
     "gain": "ce-gain",
     "tokens_per_param": "allocate",
     "unidentified": "check",

@@ -1,0 +1,102 @@
+"""What paired draws say about an order: ends, simultaneous ends, shares of draws. No share is a probability of truth."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smelt_scaling.analyses.view import IntervalKind, ends
+from smelt_scaling.resampling import percentile_interval
+
+__all__ = ["ahead_share", "first_share", "open_ends", "together"]
+
+Array = NDArray[np.float64]
+
+
+def open_ends(
+    point: Array, drawn: Array | None, kind: IntervalKind, level: float
+) -> tuple[Array, Array] | None:
+    """Return interval ends where some draws may be undefined (NaN): they may lie anywhere, so they widen both ends.
+
+    An end is NaN where it may lie anywhere.
+
+    Examples
+    --------
+    >>> drawn = np.append(np.arange(1.0, 40.0), np.nan)[:, None]
+    >>> [end.tolist() for end in open_ends(np.array([20.0]), drawn, "percentile", 0.90)]
+    [[1.0], [39.0]]
+    """
+    undefined = None if drawn is None else np.isnan(drawn)
+    if drawn is None or undefined is None or kind != "percentile" or not undefined.any():
+        return ends(point, drawn, kind, level)
+    low = ends(point, np.where(undefined, -np.inf, drawn), kind, level)
+    high = ends(point, np.where(undefined, np.inf, drawn), kind, level)
+    if low is None or high is None:
+        return None
+    lo, hi = low[0], high[1]
+    return np.where(np.isneginf(lo), np.nan, lo), np.where(np.isposinf(hi) & ~np.isposinf(low[1]), np.nan, hi)
+
+
+def together(drawn: Array, level: float) -> tuple[Array, Array] | None:
+    """Return ends that hold all quantities of a draw at once in at least that share of the draws.
+
+    The rank envelope: the narrowest pair of order statistics between which whole draws lie.
+
+    Parameters
+    ----------
+    drawn : array (R, G)
+        Draws of G quantities.
+    level : float
+        Share of draws.
+
+    Examples
+    --------
+    >>> draws = np.stack([np.arange(1.0, 201.0), np.arange(200.0, 0.0, -1.0)], axis=1)
+    >>> lo, hi = together(draws, 0.95)  # one quantity is the other turned round, so that nothing is lost
+    >>> lo.tolist(), hi.tolist()
+    ([6.0, 6.0], [195.0, 195.0])
+    """
+    count = len(drawn)
+    if percentile_interval(drawn, level) is None or np.isnan(drawn).any():
+        return None
+    ordered = np.sort(drawn, axis=0)
+    below = np.stack(
+        [np.searchsorted(o, d, side="right") for o, d in zip(ordered.T, drawn.T, strict=True)], axis=1
+    )
+    above = count - np.stack(
+        [np.searchsorted(o, d, side="left") for o, d in zip(ordered.T, drawn.T, strict=True)], axis=1
+    )
+    depth = np.minimum(below, above).min(axis=1)
+    k = int(np.sort(depth)[int(np.floor(count * (1 - level) + 1e-9))])
+    return ordered[k - 1], ordered[count - k]
+
+
+def first_share(drawn: Array, sign: int) -> Array:
+    """Return, per quantity, in which share of the draws it is the largest (sign 1) or smallest (-1); ties are split.
+
+    Draws with an undefined quantity have no order and do not count; NaN where none has one.
+
+    Examples
+    --------
+    >>> first_share(np.array([[3.0, 1.0], [2.0, 2.0], [1.0, np.nan]]), 1).tolist()
+    [0.75, 0.25]
+    """
+    known = sign * drawn[~np.isnan(drawn).any(axis=1)]
+    if not len(known):
+        return np.full(drawn.shape[1], np.nan)
+    best = known == known.max(axis=1, keepdims=True)
+    return np.asarray((best / best.sum(axis=1, keepdims=True)).mean(axis=0))
+
+
+def ahead_share(one: Array, other: Array) -> float | None:
+    """Return in which share of the draws one exceeds the other; ties count half, undefined draws not at all.
+
+    Examples
+    --------
+    >>> ahead_share(np.array([3.0, 1.0, 2.0, np.nan]), np.array([1.0, 3.0, 2.0, 0.0]))
+    0.5
+    """
+    known = ~(np.isnan(one) | np.isnan(other))
+    if not known.any():
+        return None
+    return float(np.mean((one[known] > other[known]) + 0.5 * (one[known] == other[known])))
