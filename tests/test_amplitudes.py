@@ -20,7 +20,7 @@ def huber(residual: Array, delta: float) -> Array:
     return np.where(size <= delta, 0.5 * size**2, delta * (size - 0.5 * delta))
 
 
-def world(replicates: int = 4) -> tuple[Array, Array, Array]:
+def world(replicates: int = 2) -> tuple[Array, Array, Array]:
     """Return columns, losses of five subsets (the last without a second term) and weights of the survey's shape."""
     rng = np.random.default_rng(1)
     F, D = np.geomspace(6e8, 1e10, 12).repeat(6), np.tile(np.geomspace(2e10, 2e11, 6), 12)
@@ -51,9 +51,9 @@ def solved(
         slope = weights * np.clip(r, -d, d) / (m if log_residual else 1.0)
         return 1e4 * float(np.sum(weights * huber(r, d))), 1e4 * (slope @ X)
 
-    for d in np.geomspace(max(0.1, delta), delta, 12):
-        for _ in range(3):
-            options = {"maxiter": 5000, "maxfun": 20000, "ftol": 1e-16, "gtol": 1e-13, "maxcor": 30}
+    for d in np.geomspace(max(0.1, delta), delta, 8):
+        for _ in range(2):
+            options = {"maxiter": 5000, "maxfun": 20000, "ftol": 1e-16, "gtol": 1e-13, "maxcor": 20}
             beta = minimize(
                 f, beta, args=(d,), jac=True, method="L-BFGS-B", bounds=[(0, None)] * 3, options=options
             ).x
@@ -103,7 +103,7 @@ def test_noise_free_losses_are_recovered_and_missing_ones_weigh_nothing() -> Non
     loss[:, 0, ::5] = np.nan
     found = fit_amplitudes(basis, loss, weights, delta=DELTA)
     # condition 1e4 times the rounding of a loss
-    np.testing.assert_allclose(found.coef[:, 0], np.tile(truth, (4, 1)), rtol=1e-9)
+    np.testing.assert_allclose(found.coef[:, 0], np.tile(truth, (2, 1)), rtol=1e-9)
 
 
 def test_lanes_do_not_depend_on_their_company() -> None:

@@ -23,12 +23,14 @@ from smelt_scaling import (
     allocate,
     ce_gain,
     design_report,
+    domains,
     example_endpoints,
     fit,
     load_study,
     predict,
     read_endpoints,
 )
+from smelt_scaling import sources as source_groups
 from smelt_scaling.analyses.budgets import round_budgets
 from smelt_scaling.cli import app, run
 from smelt_scaling.errors import UsageError
@@ -57,6 +59,17 @@ PUBLISHED_TURNOVER = {
 COMMANDS = [
     *("example", "endpoints", "check", "fit", "ce-gain", "allocate", "predict"),
     *("downstream", "lengths", "shots", "ablations", "reproduce", "explain"),
+    "example",
+    "endpoints",
+    "check",
+    "fit",
+    "ce-gain",
+    "allocate",
+    "predict",
+    "domains",
+    "sources",
+    "reproduce",
+    "explain",
 ]
 HEAVY = ["matplotlib", "numpy", "pandas", "pyarrow", "scipy", "statsmodels"]
 
@@ -400,6 +413,12 @@ def test_defaults_of_the_command_line_are_those_of_the_library() -> None:
     for command, function in {"ce-gain": ce_gain, "allocate": allocate, "predict": predict}.items():
         options, defaults = typed(command), library(function)
         assert (options["level"], options["interval"]) == (defaults["level"], defaults["interval"])
+    for command, function in {"domains": domains, "sources": source_groups}.items():
+        options, defaults = typed(command), library(function)
+        shared = ["level", "interval", "aggregate", "force"] + ["groups", "sort_at", "split_sample"] * (
+            command == "sources"
+        )
+        assert {name: options[name] for name in shared} == {name: defaults[name] for name in shared}
     options, defaults = typed("check"), library(design_report)
     assert options.items() >= defaults.items()
 

@@ -111,6 +111,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     scores[scores["cell"].str.startswith("100M")].to_csv(path / "few.csv", index=False)
     rows = [f"{c!r},{loss!r}" for c, loss in zip(budget.tolist(), concave.tolist(), strict=True)]
     (path / "bound.csv").write_text("\n".join(["C,loss", *rows]))
+    flat = frame.assign(domain="flat", source="f0", loss=2.0)  # neither size nor tokens matter
+    parts = [
+        frame.assign(domain="code", source=f"c{i}", loss=(0.8 + 0.1 * i) * frame["loss"]) for i in (0, 1, 2)
+    ]
+    pd.concat([*parts, flat]).assign(eval_tokens=1e6).to_parquet(path / "losses.parquet")
+    whole = beside.drop(columns="tokens_per_s")
+    pd.concat([whole.assign(domain="code", source=f"c{i}", seed=whole["run"]) for i in (0, 1)]).to_parquet(
+        path / "apart.parquet"
+    )
     size = np.geomspace(1e8, 1e10, 8)  # at 20 tokens per parameter, so that size and tokens move together
     losses = 1.7 + 400 * size**-0.34 + 410 * (20 * size) ** -0.28
     rows = [f"{6 * n!r},{20 * n!r},{loss!r}" for n, loss in zip(size.tolist(), losses.tolist(), strict=True)]
@@ -206,6 +215,14 @@ COMMANDS: dict[str, list[list[str]]] = {
         ["ablations", "levels.csv", "--against", "a", "--noise", "0.01"],
         ["ablations", "levels.csv", "--published", "smelt", "--reference", "smelt"],
         ["ablations", "levels.csv", "--study", "full", "--reference", "baseline"],
+    ],
+    "domains": [
+        ["domains", "losses.parquet", "--study", "full", "--budget", "1e21,1e22", "--aggregate", "tokens"],
+        ["domains", "apart.parquet", "--study", "beside", "--budget", "1e20", "--force", "--no-sharing"],
+    ],
+    "sources": [
+        ["sources", "losses.parquet", "--study", "full", "--budget", "1e21", "--groups", "2"],
+        ["sources", "apart.parquet", "--study", "beside", "--budget", "1e20", "--groups", "2", "--force"],
     ],
     "reproduce": [["reproduce", "smelt"]],
     "check": [

@@ -8,6 +8,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from smelt_scaling import (
     compare_levels,
     default_sparsities,
     downstream,
+    domains,
     example_endpoints,
     fit,
     length_gains,
@@ -33,11 +35,13 @@ from smelt_scaling import (
     read_endpoints,
     shot_gaps,
 )
+from smelt_scaling import sources as source_groups
 from smelt_scaling.analyses.budgets import budgets_or_default
 from smelt_scaling.analyses.calibration import Scores
 from smelt_scaling.analyses.reproduction import reproduce
 from smelt_scaling.analyses.turning import turnover
 from smelt_scaling.cli.sources import open_source
+from smelt_scaling.engine import certificate
 from smelt_scaling.engine.newton import delta_ladder, minimise
 from smelt_scaling.errors import NOTE_CODES, FrontierError
 from smelt_scaling.fitting import FitSettings, estimate, fit_architecture
@@ -508,6 +512,42 @@ THREE = {
 }
 
 
+def long_losses(**changes):
+    """Losses of three sources of two domains at the example's endpoints; changes by source and row."""
+    frames = []
+    for number, (domain, source) in enumerate((("code", "c0"), ("code", "c1"), ("web", "w0"))):
+        wave = 0.001 * np.sin(np.arange(len(RUNS)) * (number + 1))
+        loss = RUNS.loss * (0.5 + 0.3 * number) * np.exp(wave)
+        frames.append(RUNS.to_frame().assign(domain=domain, source=source, loss=loss))
+    table = pd.concat(frames, ignore_index=True)
+    return table.assign(**{name: change(table) for name, change in changes.items()})
+
+
+def split_notes(call=domains, bootstrap=0, rows=slice(None), study=None, **changes):
+    """Ask for the gains of parts; the test of shared exponents runs without draws."""
+    losses = Endpoints.from_frame(long_losses(**changes)[rows])
+    whole = fit(RUNS, bootstrap=bootstrap) if study is None else study
+    return notes_of(call(whole, losses, 1e21, sparsities=0.947))
+
+
+def grouped(*args, **kwargs):
+    return source_groups(*args, groups=2, **kwargs)
+
+
+def steep_web(table):
+    """Make one source fall faster with size, so that it shares no exponents with the whole."""
+    return table["loss"] * np.where(table["source"] == "w0", 1 + (table["F"] / 1e8) ** -0.8, 1.0)
+
+
+def uncertified_parts():
+    """Pretend that the derivatives confirm nothing: what is left to see is that the note says so."""
+    whole = fit(RUNS, bootstrap=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(certificate, "DECREMENT", -1.0)
+        patch.setattr(certificate, "NOISE_FREE", 0.0)
+        return split_notes(study=whole)
+
+
 #: Code -> the least that raises it.
 SCENARIOS: dict[str, Callable[[], tuple[Note, ...]]] = {
     "ignored_columns": lambda: read(mood=["good", "bad"]),
@@ -622,6 +662,21 @@ SCENARIOS: dict[str, Callable[[], tuple[Note, ...]]] = {
     "no_replicates": lambda: notes_of(
         compare_levels([{**row, "seed": j} for j, row in enumerate(levels(2.0, 1.9) + levels(2.01))])
     ),
+    "shared_exponents": split_notes,
+    "missing_losses": lambda: split_notes(rows=slice(1, None)),
+    "unmatched_losses": lambda: split_notes(
+        study=fit(RUNS.select(RUNS.D.min() < RUNS.D), bootstrap=0)
+    ),
+    "part_at_zero": lambda: split_notes(loss=lambda t: np.where(t["source"] == "w0", 2.0, t["loss"])),
+    "undefined_draws": lambda: split_notes(
+        bootstrap=64, loss=lambda t: np.where(t["source"] == "w0", 2.0, t["loss"])
+    ),
+    "parts_uncertified": uncertified_parts,
+    "sharing_doubtful": lambda: split_notes(loss=steep_web),
+    "single_source": split_notes,
+    "residual_correlation": split_notes,
+    "sorted_on_estimates": lambda: split_notes(grouped),
+    "tied_sources": lambda: split_notes(grouped, loss=lambda t: RUNS.loss[np.arange(len(t)) % len(RUNS)]),
     "simulated": lambda: simulate(PAPER.surfaces, RUNS.to_frame().drop(columns=["loss", "source"]), sd=0.0).notes,
 }  # fmt: skip
 
@@ -708,6 +763,7 @@ REMEDIED: dict[str, Callable[[], tuple[Note, ...]]] = {
     "flops_mismatch": lambda: fit(
         Endpoints.from_frame(table(N=[1e9, 2e9], F=[9e9, 1.8e10])), "E + A*N**-0.3", bootstrap=0, flops_per_param=9
     ).notes,
+    "sorted_on_estimates": lambda: split_notes(partial(grouped, split_sample=True)),
     "no_interval": asked_of_three_labels,
     "no_chance": lambda: scored(chance=np.full(144, 0.0)),
     "few_cells": lambda: scored(),

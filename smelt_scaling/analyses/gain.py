@@ -189,6 +189,7 @@ def gain_row(
     m: float,
     found: tuple[float, float] | None,
 ) -> dict[str, Any]:
+    """Return the columns of one gain: the multiplier m = ln(C_ref / C) with its ends, and where it is extrapolated."""
     target, reference = pair
     lo, hi = found if found is not None else (None, None)
     reference_budget = budget * float(np.exp(m)) if np.isfinite(m) else None
@@ -226,6 +227,7 @@ def shares_of(m: Array | None, interval: IntervalKind) -> dict[str, Any]:
 
 
 def gain_of(m: float | None) -> float | None:
+    """Return the gain of a multiplier ln(C_ref / C); None where it is unreachable or undefined."""
     if m is None or not np.isfinite(m):
         return None
     with np.errstate(over="ignore"):

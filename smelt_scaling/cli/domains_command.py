@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from smelt_scaling.cli import options as o
+from smelt_scaling.cli import split_options as s
 
 __all__ = ["register"]
 
@@ -12,7 +13,12 @@ HELP = """Compute saved on each domain of an evaluation.
 
 \bExample:
   $ smelt-scaling domains losses.parquet --budget 1e21 --sparsity .947
+  Compute saved by smelt relative to baseline on each domain
   ...
+  domain  n  compute saved              as trained  less the whole
+  code    4  23.0 % [18.3 %, 33.1 %] †      23.0 %   6.8 % [6.0 %, 9.2 %]
+  ...
+  web     4  11.4 % [6.8 %, 17.6 %]         11.4 %  -4.8 % [-6.9 %, -4.2 %]
 
 LOSSES has one row per endpoint of the study and domain (or source): the columns of the endpoints, domain, loss. Long
 tables of `endpoints --long` are read with --map domain=member,loss=value. Exponents are those of the study.
@@ -21,14 +27,14 @@ tables of `endpoints --long` are read with --map domain=member,loss=value. Expon
 
 def show_domains(
     context: typer.Context,
-    losses: o.LossesArgument,
+    losses: s.LossesArgument,
     budget: o.BudgetOption = None,
     study: o.StudyOption = None,
     target: o.TargetOption = None,
     reference: o.ReferenceOption = None,
     sparsity: o.SparsityOption = None,
-    aggregate: o.AggregateOption = o.Aggregate.equal,
-    no_sharing: o.NoSharingOption = False,
+    aggregate: s.AggregateOption = s.Aggregate.equal,
+    no_sharing: s.NoSharingOption = False,
     mapping: o.MapOption = None,
     unit: o.UnitOption = None,
     flops: o.FlopsOption = None,

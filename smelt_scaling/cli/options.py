@@ -12,8 +12,6 @@ __all__ = [
     "DEFAULT_STUDY",
     "MAIN",
     "SPLITS",
-    "Aggregate",
-    "AggregateOption",
     "ArchOption",
     "AtOption",
     "BootstrapOption",
@@ -30,15 +28,12 @@ __all__ = [
     "ForceOption",
     "Format",
     "FormatOption",
-    "GroupsOption",
     "IncludeUnfinishedOption",
     "Interval",
     "IntervalOption",
     "LawOption",
     "LevelOption",
-    "LossesArgument",
     "MapOption",
-    "NoSharingOption",
     "OutOption",
     "Part",
     "PinOption",
@@ -52,10 +47,7 @@ __all__ = [
     "RunsArgument",
     "SeedOption",
     "ShowOption",
-    "SortAt",
-    "SortAtOption",
     "SparsityOption",
-    "SplitSampleOption",
     "StartsOption",
     "StrictOption",
     "StudyOption",
@@ -125,20 +117,6 @@ class Engine(StrEnum):
     lbfgsb = "lbfgsb"
 
 
-class Aggregate(StrEnum):
-    """How the losses of several sources become one."""
-
-    equal = "equal"
-    tokens = "tokens"
-
-
-class SortAt(StrEnum):
-    """Endpoints whose loss sorts sources."""
-
-    last = "last"
-    all = "all"
-
-
 class WeightCells(StrEnum):
     """What counts alike in a fit."""
 
@@ -157,14 +135,6 @@ RunsArgument = Annotated[
     str,
     typer.Argument(
         metavar="RUNS", help="Table of endpoints: Parquet, Feather, CSV or JSON; - reads standard input."
-    ),
-]
-
-LossesArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="LOSSES",
-        help="Long table of losses, a row per endpoint and domain or source; - reads standard input.",
     ),
 ]
 
@@ -370,22 +340,6 @@ ArchOption = Annotated[
 AtOption = Annotated[
     list[str],
     typer.Option("--at", metavar="NAME=X,...", help="The law's columns: F=1e10,D=2e11,S=.947."),
-]
-AggregateOption = Annotated[
-    Aggregate, typer.Option("--aggregate", help="Sources count alike, or by their column eval_tokens.")
-]
-NoSharingOption = Annotated[
-    bool, typer.Option("--no-sharing", metavar="", help="Leave out the test of shared exponents.")
-]
-GroupsOption = Annotated[int, typer.Option("--groups", metavar="N", help="How many groups of sources.")]
-SortAtOption = Annotated[
-    SortAt, typer.Option("--sort-at", help="Sort by the loss at the longest horizons, or over all endpoints.")
-]
-SplitSampleOption = Annotated[
-    bool,
-    typer.Option(
-        "--split-sample", metavar="", help="Sort by half of the cells, estimate on the other; both ways."
-    ),
 ]
 LevelOption = Annotated[
     float, typer.Option("--level", metavar="P", help="Nominal coverage.", rich_help_panel=RESULT)

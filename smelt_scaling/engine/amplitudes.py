@@ -4,9 +4,9 @@ With the exponents held a law is linear, m = E + sum(A_k X_k), and what remains 
 
 .. math:: \min_{E, A \ge 0} \sum_i w_i \rho_\delta(\ln m_i - \ln L_i) \quad \text{(or } m_i - L_i\text{)}.
 
-The latter is convex. The former is but for the curvature of the logarithm, which is delta times smaller than that of the
-quadratic zone. Every lane (one subset in one replicate) has columns and losses of its own; it starts at the non-negative
-least squares of the relative residuals and takes the Newton steps of the full fit.
+The latter is convex. The former is but for the curvature of the logarithm, which is delta times smaller than that of
+the quadratic zone. Every lane (one subset in one replicate) has columns and losses of its own; it starts at the
+non-negative least squares of the relative residuals and takes the Newton steps of the full fit.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ Mask = NDArray[np.bool_]
 
 #: Lanes of one batch: a dozen arrays of them times a hundred rows stay in cache.
 LANES = 1024
+
+#: A share of the loss below it is rounding: 0.
+NOTHING = 1e-10
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -165,6 +168,7 @@ def fit_amplitudes(
             start = _least_squares(data[:subsets], weight[:subsets], size)
         theta = np.tile(start, (part.stop - part.start, 1))
         theta = minimise(objective, theta, weight, ladder, observed=data).theta
+        theta = np.where(theta < NOTHING, 0.0, theta)
         verdict = certify(objective, theta, weight, float(ladder[-1]), observed=data)
         shape = (part.stop - part.start, subsets)
         coef[part] = (theta / unit).reshape(*shape, size)

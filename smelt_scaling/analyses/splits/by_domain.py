@@ -42,9 +42,9 @@ def domains(
 ) -> pd.DataFrame:
     """Tabulate the compute that the target saves on each domain.
 
-    A domain's surface has the exponents of the architecture's fit of the whole evaluation, and a floor and amplitudes of
-    its own. A replicate takes the study's cells and exponents for all domains and both architectures at once, and where
-    a domain has several sources resamples those as well.
+    A domain's surface has the exponents of the architecture's fit of the whole evaluation, and a floor and amplitudes
+    of its own. A replicate takes the study's cells and exponents for all domains and both architectures at once, and
+    where a domain has several sources resamples those as well.
 
     Parameters
     ----------

@@ -196,7 +196,7 @@ def _grouped(names: tuple[str, ...], key: Array, groups: int) -> tuple[NDArray[n
 
 
 def _of_groups(parts: Parts, group: NDArray[np.intp], weight: Array, groups: int) -> dict[str, Array]:
-    share = (group == np.arange(groups)[:, None]) * weight
+    share = np.equal.outer(np.arange(groups), group) * weight
     return {arch: mixed(loss, share) for arch, loss in parts.loss.items()}
 
 

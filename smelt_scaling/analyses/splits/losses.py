@@ -69,8 +69,8 @@ def match_parts(study: Study, losses: Endpoints, archs: Sequence[str]) -> Parts:
     Raises
     ------
     DataError
-        If the table names neither domains nor sources, a row stands twice, a source has losses of one architecture only,
-        units differ, or rows and endpoints do not belong together.
+            If the table names neither domains nor sources, a row stands twice, a source has losses of one
+        architecture only, units differ, or rows and endpoints do not belong together.
     """
     named = [name for name in ("domain", "source") if name in losses]
     if not named:

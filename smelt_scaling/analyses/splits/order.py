@@ -1,4 +1,4 @@
-"""What paired draws say about an order: ends, simultaneous ends, shares of draws. No share is a probability of truth."""
+"""What paired draws say about an order: ends, ends for all at once, shares of draws (which are no more than that)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether parts share the exponents of the whole: cells left out, predicted with them and with exponents of their own."""
+"""Whether parts share the exponents of the whole: cells left out, predicted with them and with those of their own."""
 
 from __future__ import annotations
 
