@@ -221,7 +221,7 @@ COMMANDS: dict[str, list[list[str]]] = {
         ["domains", "apart.parquet", "--study", "beside", "--budget", "1e20", "--force", "--no-sharing"],
     ],
     "sources": [
-        ["sources", "losses.parquet", "--study", "full", "--budget", "1e21", "--groups", "2"],
+        ["sources", "losses.parquet", "--study", "full", "--budget", "1e21"],
         ["sources", "apart.parquet", "--study", "beside", "--budget", "1e20", "--groups", "2", "--force"],
     ],
     "reproduce": [["reproduce", "smelt"]],

@@ -26,7 +26,6 @@ from smelt_scaling import (
     show_table,
 )
 from smelt_scaling import sources as source_groups
-from smelt_scaling.analyses.splits.order import together
 from smelt_scaling.cli import run
 
 _SPEC = importlib.util.spec_from_file_location("parts", Path(__file__).with_name("parts.py"))
@@ -223,16 +222,6 @@ def test_sources_are_resampled_within_their_domain() -> None:
     mean = domains(study, parts.losses_of(merged), **AT, test_sharing=False)
     assert both["gain"][0] == pytest.approx(mean["gain"][0], abs=1e-9)
     assert both["gain_hi"][0] - both["gain_lo"][0] > 1.2 * (mean["gain_hi"][0] - mean["gain_lo"][0])
-
-
-def test_the_envelope_holds_whole_draws() -> None:
-    draws = np.random.default_rng(0).standard_normal((2000, 5))
-    lo, hi = together(draws, 0.95)  # type: ignore[misc]
-    inside = np.all((draws >= lo) & (draws <= hi), axis=1).mean()
-    assert inside >= 0.95
-    # five independent normals: Sidak's critical value, 2.57; the end's Monte-Carlo error is about 0.1
-    assert hi == pytest.approx(2.57, abs=0.3)
-    assert lo == pytest.approx(-2.57, abs=0.3)
 
 
 def test_sorting_on_the_losses_of_the_gain_is_biased_and_a_split_sample_is_not() -> None:

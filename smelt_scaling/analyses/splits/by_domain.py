@@ -127,6 +127,7 @@ def domains(
         sources_resampled=resampled is not None,
         losses=parts.source,
     )
+    frame["rank"] = frame["rank"].astype("Int64")  # an absent one does not make the others floats
     frame.attrs["pairs"] = Carried(pair_rows(gains, names))
     frame.attrs["sharing"] = Carried(sharing)
     frame.attrs["correlation"] = Carried(correlation)

@@ -143,6 +143,7 @@ def sources(
         aggregate=aggregate,
         losses=parts.source,
     )
+    frame["rank"] = frame["rank"].astype("Int64")  # an absent one does not make the others floats
     frame.attrs["pairs"] = Carried(pair_rows(gains, names))
     frame.attrs["members"] = Carried(_member_rows(question, parts, key, [names[g] for g in group]))
     return frame

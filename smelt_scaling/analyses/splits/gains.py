@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from smelt_scaling.analyses.gain import gain_of, gain_row
 from smelt_scaling.analyses.splits.fits import PartFits
-from smelt_scaling.analyses.splits.order import ahead_share, first_share, open_ends, together
+from smelt_scaling.analyses.splits.order import ahead_share, first_share, open_ends
 from smelt_scaling.analyses.view import IntervalKind, Side, View
 from smelt_scaling.frontier import Frontier, log_multiplier
 from smelt_scaling.laws import Surface
+from smelt_scaling.resampling import simultaneous_interval
 
 __all__ = ["Gains", "Multipliers", "multipliers", "pair_rows", "part_rows"]
 
@@ -246,7 +247,8 @@ def _from_whole(gains: Gains, j: int) -> tuple[Array, dict[str, Array | None]]:
         return point, dict(nothing)
     drawn = _as_gain(gains.drawn.own[:, :, j]) - _as_gain(gains.drawn.whole[:, j])[:, None]
     alone = open_ends(point, drawn, gains.interval, gains.level)
-    every = together(drawn, gains.level) if gains.interval == "percentile" else None
+    whole = gains.interval == "percentile" and not np.isnan(drawn).any()
+    every = simultaneous_interval(drawn, gains.level) if whole else None
     return point, {
         "difference_lo": None if alone is None else alone[0],
         "difference_hi": None if alone is None else alone[1],

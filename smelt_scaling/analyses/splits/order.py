@@ -1,4 +1,4 @@
-"""What paired draws say about an order: ends, ends for all at once, shares of draws (which are no more than that)."""
+"""What paired draws say about an order: ends, and shares of draws, which are no more than that."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smelt_scaling.analyses.view import IntervalKind, ends
-from smelt_scaling.resampling import percentile_interval
 
-__all__ = ["ahead_share", "first_share", "open_ends", "together"]
+__all__ = ["ahead_share", "first_share", "open_ends"]
 
 Array = NDArray[np.float64]
 
@@ -35,40 +34,6 @@ def open_ends(
         return None
     lo, hi = low[0], high[1]
     return np.where(np.isneginf(lo), np.nan, lo), np.where(np.isposinf(hi) & ~np.isposinf(low[1]), np.nan, hi)
-
-
-def together(drawn: Array, level: float) -> tuple[Array, Array] | None:
-    """Return ends that hold all quantities of a draw at once in at least that share of the draws.
-
-    The rank envelope: the narrowest pair of order statistics between which whole draws lie.
-
-    Parameters
-    ----------
-    drawn : array (R, G)
-        Draws of G quantities.
-    level : float
-        Share of draws.
-
-    Examples
-    --------
-    >>> draws = np.stack([np.arange(1.0, 201.0), np.arange(200.0, 0.0, -1.0)], axis=1)
-    >>> lo, hi = together(draws, 0.95)  # one quantity is the other turned round, so that nothing is lost
-    >>> lo.tolist(), hi.tolist()
-    ([6.0, 6.0], [195.0, 195.0])
-    """
-    count = len(drawn)
-    if percentile_interval(drawn, level) is None or np.isnan(drawn).any():
-        return None
-    ordered = np.sort(drawn, axis=0)
-    below = np.stack(
-        [np.searchsorted(o, d, side="right") for o, d in zip(ordered.T, drawn.T, strict=True)], axis=1
-    )
-    above = count - np.stack(
-        [np.searchsorted(o, d, side="left") for o, d in zip(ordered.T, drawn.T, strict=True)], axis=1
-    )
-    depth = np.minimum(below, above).min(axis=1)
-    k = int(np.sort(depth)[int(np.floor(count * (1 - level) + 1e-9))])
-    return ordered[k - 1], ordered[count - k]
 
 
 def first_share(drawn: Array, sign: int) -> Array:
