@@ -23,6 +23,7 @@ NAMES = (
     "log_streaming",
     "event_files",
     "downstream_null",
+    "domains",
 )
 PAGE = CHECKOUT / "docs" / "benchmarks.md"
 

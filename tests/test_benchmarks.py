@@ -118,3 +118,10 @@ def test_event_files_of_the_benchmark_are_read_in_full(run: Any) -> None:
     """The benchmark itself refuses to time a reading that lost a scalar."""
     module = run.benchmark("event_files")
     assert "scalars per s" in module.page(module.measure(scalars=3000, repeats=1))
+
+
+def test_gains_on_parts_are_timed_with_every_fit_certified(run: Any) -> None:
+    module = run.benchmark("domains")
+    values = module.measure(replicates=64, sources=3)
+    assert (values["fits"], values["uncertified"]) == (2 * 3 * 65, 0)
+    assert "CPU µs per fit" in module.page(values)

@@ -135,7 +135,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         f"{a},{t},{k},{0.3 + 0.1 * (a == 'b') + 0.01 * k}" for a in "ab" for t in "xyz" for k in (0, 1, 2)
     ]
     items = [f"{row},100" for row in rows]
-    (path / "scores.csv").write_text("\n".join(["arch,task,k,score,n_items", *items]))
+    (path / "shots.csv").write_text("\n".join(["arch,task,k,score,n_items", *items]))
     rows = [f"{name},{seed},{2 - 0.1 * j + 0.01 * seed}" for j, name in enumerate("abc") for seed in (0, 1)]
     (path / "levels.csv").write_text("\n".join(["level,seed,value", *rows]))
     with contextlib.chdir(path):
@@ -208,8 +208,8 @@ COMMANDS: dict[str, list[list[str]]] = {
     ],
     "lengths": [["lengths", "lengths.csv", "--bootstrap", "100"]],
     "shots": [
-        ["shots", "scores.csv", "--bootstrap", "100"],
-        ["shots", "scores.csv", "--shots", "0,1", "--bootstrap", "0"],
+        ["shots", "shots.csv", "--bootstrap", "100"],
+        ["shots", "shots.csv", "--shots", "0,1", "--bootstrap", "0"],
     ],
     "ablations": [
         ["ablations", "levels.csv", "--against", "a", "--noise", "0.01"],

@@ -23,6 +23,7 @@ from smelt_scaling import (
     ce_gain,
     compare_levels,
     design_report,
+    domains,
     downstream,
     example_endpoints,
     fit,
@@ -35,6 +36,7 @@ from smelt_scaling import (
     shot_gaps,
     show_table,
     simulate,
+    sources,
 )
 from smelt_scaling.analyses import gadre_forecast
 from smelt_scaling.analyses.calibration import Scores
@@ -102,6 +104,21 @@ def many() -> Scores:
 
 class Said(Exception):  # noqa: N818
     """A command ended with this code; what it said is on standard error."""
+
+
+def split(change: Callable[[Any], Any], call: Any = domains, **options: Any) -> Callable[[], Any]:
+    """Ask for gains on two domains, whose table is changed."""
+    units = options.pop("units", None)
+
+    def asked() -> None:
+        frame = RUNS.to_frame()
+        parts = [
+            frame.assign(domain=d, source=d, loss=k * frame["loss"]) for d, k in (("code", 0.5), ("web", 1.0))
+        ]
+        table = change(pd.concat(parts))
+        call(study(), Endpoints.from_frame(table, source="losses.parquet", units=units), 1e21, **options)
+
+    return asked
 
 
 @cache
@@ -497,6 +514,24 @@ SITUATIONS: dict[str, dict[str, Callable[[], Any]]] = {
         "a pin twice": cli("fit", "runs.csv", "--pin", "E=1.6", "--pin", "E=1.7", given=CSV),
         "an unknown note": cli("explain", "colinear"),
         "a file in the way": cli("example", "-o", "runs.csv", given=CSV),
+    },
+    "parts of an evaluation": {
+        "no column says of what": split(lambda t: t[t["domain"] == "web"].drop(columns=["domain", "source"])),
+        "one architecture only": split(lambda t: t[(t["domain"] == "code") | (t["arch"] == "smelt")]),
+        "a source twice": split(lambda t: pd.concat([t, t.assign(tokenizer="other")])),
+        "other runs": split(lambda t: t.assign(run=t["run"] + "!")),
+        "other unit": split(lambda t: t, units={"loss": "bpb"}),
+        "no tokens": split(lambda t: t, aggregate="tokens"),
+        "uneven tokens": split(lambda t: t.assign(eval_tokens=1.0 + np.arange(len(t))), aggregate="tokens"),
+        "an unknown aggregation": split(lambda t: t, aggregate="mean"),
+        "published surfaces": lambda: domains(PAPER, RUNS, 1e21),
+        "a frame of losses": lambda: domains(study(), RUNS.to_frame(), 1e21),
+        "more groups than sources": split(lambda t: t, sources, groups=5),
+        "half a group": split(lambda t: t, sources, groups=1.5),
+        "an unknown sort": split(lambda t: t, sources, sort_at="first"),
+        "no loss to sort by": split(
+            lambda t: t[(t["domain"] == "code") | (t["D"] < t["D"].max())], sources, groups=2
+        ),
     },
 }  # fmt: skip
 CASES = [(part, name) for part, several in SITUATIONS.items() for name in several]

@@ -262,7 +262,7 @@ def _comparisons(
                 lo, hi = float(np.exp(ends[0])), float(np.exp(ends[1]))
             if undefined:
                 message = f"{first['contrast']} over {second['contrast']}: a ratio is undefined in {undefined} draws"
-                notes.append(warning("undefined_draws", message, undefined))
+                notes.append(warning("undefined_ratios", message, undefined))
         parts = (first["long"], first["short"], second["long"], second["short"])
         rows.append(
             {

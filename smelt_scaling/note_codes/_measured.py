@@ -36,7 +36,7 @@ MEASURED: dict[str, NoteCode] = {
         "Report that the data leave the ratio open; a bounded interval would be wrong. Add cells, or report the "
         "difference of the two gains.",
     ),
-    "undefined_draws": NoteCode(
+    "undefined_ratios": NoteCode(
         "warning",
         "In some draws a ratio is undefined, so the comparison has no interval.",
         "The gains are too small against their scatter for a ratio of ratios. Add cells, or compare the loss drops.",
