@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -115,6 +116,11 @@ def domains(
     correlation = correlation_rows(gains, names)
     notes = [*parts.notes, *part_notes(question, gains, rows, "domain")]
     notes += _domain_notes(sizes, sharing, correlation, level)
+    if resampled is not None:  # more than cells
+        said = (
+            "intervals hold the sampling of cells, and of sources within their domains, under this law only"
+        )
+        notes = [replace(note, message=said) if note.code == "sampling_only" else note for note in notes]
     frame = finish_frame(
         rows,
         question.view,
