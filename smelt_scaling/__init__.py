@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names for type checkers and editors, which do not follow `__getattr__`
+    from smelt_scaling.analyses import ProbeWriter as ProbeWriter
     from smelt_scaling.analyses import allocate as allocate
     from smelt_scaling.analyses import ce_gain as ce_gain
     from smelt_scaling.analyses import compare_levels as compare_levels
@@ -21,6 +22,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors, which do not 
     from smelt_scaling.analyses import notes_of as notes_of
     from smelt_scaling.analyses import parameter_conventions as parameter_conventions
     from smelt_scaling.analyses import predict as predict
+    from smelt_scaling.analyses import probe_report as probe_report
     from smelt_scaling.analyses import read_scores as read_scores
     from smelt_scaling.analyses import reproduce as reproduce
     from smelt_scaling.analyses import shot_gaps as shot_gaps
@@ -68,6 +70,7 @@ _EXPORTS = {
     "IngestError": "smelt_scaling.errors",
     "LAWS": "smelt_scaling.laws",
     "Note": "smelt_scaling.errors",
+    "ProbeWriter": "smelt_scaling.analyses",
     "SmeltScalingError": "smelt_scaling.errors",
     "Study": "smelt_scaling.study",
     "StudyError": "smelt_scaling.errors",
@@ -90,6 +93,7 @@ _EXPORTS = {
     "notes_of": "smelt_scaling.analyses",
     "parameter_conventions": "smelt_scaling.analyses",
     "predict": "smelt_scaling.analyses",
+    "probe_report": "smelt_scaling.analyses",
     "read_endpoints": "smelt_scaling.ingest.tidy",
     "read_logs": "smelt_scaling.ingest.logs",
     "read_published": "smelt_scaling.papers",

@@ -12,11 +12,13 @@ from smelt_scaling.analyses.gadre import gadre_forecast
 from smelt_scaling.analyses.gain import ce_gain
 from smelt_scaling.analyses.lengths import length_gains
 from smelt_scaling.analyses.prediction import predict
+from smelt_scaling.analyses.probes import ProbeWriter, probe_report
 from smelt_scaling.analyses.reproduction import reproduce
 from smelt_scaling.analyses.shots import shot_gaps
 from smelt_scaling.analyses.splits import domains, sources
 
 __all__ = [
+    "ProbeWriter",
     "allocate",
     "ce_gain",
     "compare_levels",
@@ -29,6 +31,7 @@ __all__ = [
     "parameter_conventions",
     "predict",
     "read_scores",
+    "probe_report",
     "reproduce",
     "shot_gaps",
     "sources",

@@ -26,6 +26,7 @@ from smelt_scaling.cli.lengths_command import register as register_lengths
 from smelt_scaling.cli.output import talk
 from smelt_scaling.cli.parser_errors import Refused, refusal
 from smelt_scaling.cli.predict_command import register as register_predict
+from smelt_scaling.cli.probes_command import register as register_probes
 from smelt_scaling.cli.reproduce_command import register as register_reproduce
 from smelt_scaling.cli.shots_command import register as register_shots
 from smelt_scaling.cli.sources_command import register as register_sources
@@ -65,6 +66,7 @@ for register in (
     register_ablations,
     register_domains,
     register_sources,
+    register_probes,
     register_reproduce,
     register_explain,
 ):

@@ -10,12 +10,14 @@ import typer
 
 __all__ = [
     "DEFAULT_STUDY",
+    "EVIDENCE",
     "MAIN",
     "SPLITS",
     "ArchOption",
     "AtOption",
     "BootstrapOption",
     "BudgetOption",
+    "ByOption",
     "DataLaw",
     "DataLawOption",
     "DeltaOption",
@@ -37,6 +39,8 @@ __all__ = [
     "OutOption",
     "Part",
     "PinOption",
+    "ProbeOption",
+    "ProbeTableArgument",
     "PublishedOption",
     "ReferenceOption",
     "RepeatConstantOption",
@@ -61,7 +65,7 @@ __all__ = [
 #: Where `fit` saves and the analyses read, unless told otherwise.
 DEFAULT_STUDY = Path("reports/study")
 #: Help panels.
-MAIN, SPLITS = "Main", "Splits"
+MAIN, SPLITS, EVIDENCE = "Main", "Splits", "Evidence"
 DATA, FIT, RESULT = "Table", "Fit", "Result"
 
 
@@ -352,6 +356,32 @@ StrictOption = Annotated[
     bool,
     typer.Option(
         "--strict", metavar="", help="Exit 5 if a row lies outside the runs.", rich_help_panel=RESULT
+    ),
+]
+
+# ---------------------------------------------------------------- probes
+ProbeTableArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE", help="Long table of probes: Parquet, Feather, CSV or JSON; - reads standard input."
+    ),
+]
+ProbeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--probe",
+        metavar="NAME",
+        help="Probes: routing, sink. [dim]\\[default: all in the table][/dim]",
+        show_default=False,
+    ),
+]
+ByOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--by",
+        metavar="COLUMN",
+        help="Keep apart: cell, layer or head. [dim]\\[default: none][/dim]",
+        show_default=False,
     ),
 ]
 

@@ -7,6 +7,7 @@ from smelt_scaling.note_codes._downstream import DOWNSTREAM
 from smelt_scaling.note_codes._log_tables import LOG_TABLES
 from smelt_scaling.note_codes._logs import LOGS
 from smelt_scaling.note_codes._measured import MEASURED
+from smelt_scaling.note_codes._probes import MECHANISMS
 from smelt_scaling.note_codes._results import ANSWERS, FITS, PUBLISHED, RESAMPLING
 from smelt_scaling.note_codes._splits import SPLITS
 from smelt_scaling.note_codes._table import READING, ROWS
@@ -25,6 +26,7 @@ STAGES: dict[str, dict[str, NoteCode]] = {
     "Downstream scores": DOWNSTREAM,
     "Lengths, shots and ablations": MEASURED,
     "Parts of an evaluation": SPLITS,
+    "Probes of a second visit": MECHANISMS,
     "Published and simulated numbers": PUBLISHED,
 }
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from smelt_scaling.formatting import ABSENT, UNREACHABLE, format_quantity
 from smelt_scaling.reporting.columns import MARK, Column, make_grid
 from smelt_scaling.reporting.document import Document
+from smelt_scaling.reporting.probes import probe_document
 from smelt_scaling.reporting.raw import plain_rows
 
 if TYPE_CHECKING:
@@ -275,4 +276,5 @@ LAYOUTS: dict[str, Callable[[Any], Document]] = {
     "allocate": allocation_document,
     "predict": prediction_document,
     "reproduce": reproduction_document,
+    "probes": probe_document,
 }

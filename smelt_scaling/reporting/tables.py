@@ -115,6 +115,7 @@ _TELLING = {
     "published": "reproduce",
     "residual": "downstream",
     "loss": "predict",
+    "share_above_control": "probes",
 }
 
 
@@ -151,7 +152,7 @@ def show_table(frame: pd.DataFrame, form: str = "table", part: str | None = None
     if command is None or not frame.attrs:
         raise UsageError(
             "this frame is not the result of an analysis, or has lost its settings (pandas drops them when frames are "
-            "joined); pass what ce_gain, allocate, predict, design_report, downstream or reproduce returned"
+            "joined); pass what ce_gain or another analysis returned"
         )
     return render_frame(command, frame, form, part=part)
 
