@@ -57,19 +57,8 @@ PUBLISHED_TURNOVER = {
 }
 
 COMMANDS = [
-    *("example", "endpoints", "check", "fit", "ce-gain", "allocate", "predict"),
-    *("downstream", "lengths", "shots", "ablations", "reproduce", "explain"),
-    "example",
-    "endpoints",
-    "check",
-    "fit",
-    "ce-gain",
-    "allocate",
-    "predict",
-    "domains",
-    "sources",
-    "reproduce",
-    "explain",
+    *("example", "endpoints", "check", "fit", "ce-gain", "allocate", "predict", "domains", "sources"),
+    *("downstream", "lengths", "shots", "ablations", "probes", "reproduce", "explain"),
 ]
 HEAVY = ["matplotlib", "numpy", "pandas", "pyarrow", "scipy", "statsmodels"]
 

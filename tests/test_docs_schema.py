@@ -138,6 +138,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (path / "shots.csv").write_text("\n".join(["arch,task,k,score,n_items", *items]))
     rows = [f"{name},{seed},{2 - 0.1 * j + 0.01 * seed}" for j, name in enumerate("abc") for seed in (0, 1)]
     (path / "levels.csv").write_text("\n".join(["level,seed,value", *rows]))
+    probed = {"cell": "c", "part": "Q", "visit": "1-2", "layer": "1", "head": "0", "value": 0.5}
+    rows = [
+        {**probed, "doc": doc, "probe": probe, "k": 8, "n": n, "width": 64, "position": 9, "control": control}
+        for doc in "ab"
+        for probe, n, control in (("routing", 16, 0.3), ("attention_cosine", None, None))
+    ]
+    pd.DataFrame(rows).to_parquet(path / "probes.parquet")
     with contextlib.chdir(path):
         for arguments in COMMANDS["fit"]:
             call(*arguments)
@@ -223,6 +230,10 @@ COMMANDS: dict[str, list[list[str]]] = {
     "sources": [
         ["sources", "losses.parquet", "--study", "full", "--budget", "1e21"],
         ["sources", "apart.parquet", "--study", "beside", "--budget", "1e20", "--groups", "2", "--force"],
+    ],
+    "probes": [
+        ["probes", "probes.parquet", "--bootstrap", "50", "--by", "cell,layer,head"],
+        ["probes", "probes.parquet", "--bootstrap", "0"],
     ],
     "reproduce": [["reproduce", "smelt"]],
     "check": [

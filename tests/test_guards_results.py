@@ -32,6 +32,7 @@ from smelt_scaling import (
     load_study,
     notes_of,
     predict,
+    probe_report,
     read_endpoints,
     shot_gaps,
 )
@@ -549,6 +550,12 @@ def uncertified_parts():
 
 
 #: Code -> the least that raises it.
+def probed(**columns):
+    """Probe six documents of one cell; some columns replaced."""
+    plain = {"probe": "sink", "cell": "c", "doc": list("abcdef"), "position": 9, "value": 0.5}
+    return notes_of(probe_report(pd.DataFrame(plain | columns), bootstrap=0))
+
+
 SCENARIOS: dict[str, Callable[[], tuple[Note, ...]]] = {
     "ignored_columns": lambda: read(mood=["good", "bad"]),
     "trimmed_text": lambda: read(arch=[" a", "a "]),
@@ -677,6 +684,13 @@ SCENARIOS: dict[str, Callable[[], tuple[Note, ...]]] = {
     "residual_correlation": split_notes,
     "sorted_on_estimates": lambda: split_notes(grouped),
     "tied_sources": lambda: split_notes(grouped, loss=lambda t: RUNS.loss[np.arange(len(t)) % len(RUNS)]),
+    "undefined_values": lambda: probed(value=[0.5] * 5 + [np.nan]),
+    "unnormalised_attention": lambda: probed(unnormalised=[0, 0, 0, 0, 0, 2]),
+    "certain_rows": lambda: probed(position=[0, 1, 2, 3, 4, 5]),
+    "scale_unstated": lambda: probed(probe="write_norm"),
+    "few_probed_cells": probed,
+    "few_documents": lambda: probed(doc="a", position=[1, 2, 3, 4, 5, 6]),
+    "broken_order": lambda: probed(probe="attention_cosine", part=["V"] * 3 + ["input"] * 3),
     "simulated": lambda: simulate(PAPER.surfaces, RUNS.to_frame().drop(columns=["loss", "source"]), sd=0.0).notes,
 }  # fmt: skip
 
@@ -764,6 +778,9 @@ REMEDIED: dict[str, Callable[[], tuple[Note, ...]]] = {
         Endpoints.from_frame(table(N=[1e9, 2e9], F=[9e9, 1.8e10])), "E + A*N**-0.3", bootstrap=0, flops_per_param=9
     ).notes,
     "sorted_on_estimates": lambda: split_notes(partial(grouped, split_sample=True)),
+    "scale_unstated": lambda: probed(probe="write_norm", scaled="no"),
+    "few_cells": lambda: probed(cell=list("abcdef")),
+    "few_documents": probed,
     "no_interval": asked_of_three_labels,
     "no_chance": lambda: scored(chance=np.full(144, 0.0)),
     "few_cells": lambda: scored(),

@@ -19,6 +19,7 @@ import pytest
 
 from smelt_scaling import (
     Endpoints,
+    ProbeWriter,
     allocate,
     ce_gain,
     compare_levels,
@@ -31,6 +32,7 @@ from smelt_scaling import (
     load_paper,
     load_study,
     predict,
+    probe_report,
     read_endpoints,
     read_published,
     shot_gaps,
@@ -40,6 +42,7 @@ from smelt_scaling import (
 )
 from smelt_scaling.analyses import gadre_forecast
 from smelt_scaling.analyses.calibration import Scores
+from smelt_scaling.analyses.probes import attention_cosine_rows, position_rows, routing_rows, sink_rows
 from smelt_scaling.cli import run
 from smelt_scaling.errors import SmeltScalingError
 from smelt_scaling.laws import get_law
@@ -158,6 +161,16 @@ TYPED = (
 def more(*cells: str) -> str:
     """Return the table with one more column."""
     return "".join(f"{line},{cell}\n" for line, cell in zip(TYPED.splitlines(), cells, strict=True))
+
+
+def probed(**columns: Any) -> pd.DataFrame:
+    """Return a table of three documents, with some columns replaced."""
+    plain = {"probe": "sink", "cell": "c", "doc": ["a", "b", "d"], "position": 9, "value": 0.5}
+    return pd.DataFrame({**plain, **columns})
+
+
+def repeated_keys() -> dict[str, Any]:
+    return {"input": np.ones((3, 4)), "K": np.ones((3, 2, 4))}
 
 
 def typed(text: str) -> Callable[[], Any]:
@@ -418,6 +431,37 @@ SITUATIONS: dict[str, dict[str, Callable[[], Any]]] = {
         "two sparsities": cli(
             "ablations", "runs.csv", "--sparsity", ".9,.95", given="level,value\na,2\nb,2.1\n"
         ),
+    },
+    "probes": {
+        "no such probe asked for": lambda: probe_report(probed(), probes="sinks"),
+        "no such column mapped": lambda: probe_report(probed(), mapping={"token": "t"}),
+        "no such column apart": cli("probes", "runs.csv", "--by", "tier", given="probe\nsink\n"),
+        "level of 95": lambda: probe_report(probed(), level=95),
+        "no rows": lambda: probe_report(probed()[:0]),
+        "none of the probe asked for": lambda: probe_report(probed(), probes="routing"),
+        "no value": lambda: probe_report(probed().drop(columns="value")),
+        "no probe named": cli("probes", "runs.csv", given="cell,doc,value\na,b,1\n"),
+        "a misspelled probe": lambda: probe_report(probed(probe="sinks")),
+        "no document": lambda: probe_report(probed(doc=["a", "b", ""])),
+        "measured twice": lambda: probe_report(probed(doc=["a", "a", "a"])),
+        "mass in percent": lambda: probe_report(probed(value=60.0)),
+        "more shared than chosen": lambda: probe_report(probed(probe="routing", k=8, n=64, value=[2.0, 3.0, 9.0])),
+        "more chosen than there are": lambda: probe_report(probed(probe="routing", k=64, n=8, value=2.0)),
+        "chance needs n": lambda: probe_report(probed(probe="routing", k=8)),
+        "half a token": lambda: probe_report(probed(tokens=[1, 1, 0.5])),
+        "infinite": lambda: probe_report(probed(value=[0.1, 0.2, np.inf])),
+        "a word among numbers": cli("probes", "runs.csv", given="probe,cell,doc,position,value\nsink,a,b,5,high\n"),
+        "a norm of nothing": lambda: probe_report(probed(probe="write_norm", value=[1.0, 2.0, 0.0])),
+        "scaled, perhaps": lambda: probe_report(probed(probe="write_norm", scaled="maybe")),
+        "nothing defined": lambda: probe_report(probed(value=np.nan)),
+        "two lengths": lambda: routing_rows([[0, 1]], [[0, 1], [2, 3]], n=8),
+        "experts from 1": lambda: routing_rows([[1, 8]], [[1, 2]], n=8),
+        "an expert twice": lambda: routing_rows([[1, 1]], [[1, 2]], n=8),
+        "keys for every head": lambda: attention_cosine_rows(repeated_keys(), repeated_keys()),
+        "no input": lambda: attention_cosine_rows({"Q": [[1.0]]}, {"Q": [[1.0]]}),
+        "attention of packed documents": lambda: sink_rows(np.ones((1, 2, 3)), np.ones((1, 2, 3))),
+        "positions from the start": lambda: position_rows(np.ones((1, 9, 9)), np.ones((1, 9, 9)), after=0),
+        "an unknown probe written": lambda: ProbeWriter().add("sinks", [], cell="c", doc="d"),
     },
     "tables of coefficients": {
         "no such file": cli("ce-gain", "--published", "typed.csv", "-b", "1e21"),

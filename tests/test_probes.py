@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import regenerate_docs
+import typer
 from scipy.stats import hypergeom
 
 from smelt_scaling import ProbeWriter, notes_of, probe_report, show_table
@@ -28,7 +30,7 @@ from smelt_scaling.analyses.probes import (
 )
 from smelt_scaling.analyses.probes.cosines import broken_order
 from smelt_scaling.analyses.probes.pooled import cell_sums, draw_weights, statistics
-from smelt_scaling.cli import run
+from smelt_scaling.cli import app, run
 from smelt_scaling.errors import DataError, UsageError
 
 RNG = np.random.default_rng
@@ -542,10 +544,24 @@ def test_declarations_hang_together() -> None:
         ({"probe": "sink", "position": range(1, 7), "value": 60.0}, "divide percent by 100"),
         ({"probe": "write_norm", "value": 0.0}, "not above 0"),
         ({"probe": "write_norm", "scaled": "maybe"}, "write yes or no"),
-        ({"value": np.nan}, "no row with a value"),
+        ({"value": np.nan}, "none left"),
     ],
 )
 def test_bad_tables_are_refused_in_one_line(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(DataError, match=said) as caught:
         probe_report(table(**changes), bootstrap=0)
     assert str(caught.value).count("\n") == 0
+
+
+def test_output_shown_in_help_is_that_of_the_documented_example(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (Path(regenerate_docs.ROOT) / "docs" / "probes.md").read_text(encoding="utf-8").splitlines()
+    block = next(b for b in regenerate_docs.blocks(page) if b.language == "python")
+    exec("\n".join(page[block.start : block.stop]), {})
+    group: Any = typer.main.get_command(app)
+    example = group.commands["probes"].help.partition("Example:\n")[2].partition("\n\n")[0]
+    command, *shown = [line.strip() for line in example.splitlines()]
+    assert run(command.removeprefix("$ smelt-scaling ").split()) == 0
+    assert set(shown) - {"..."} <= set(capsys.readouterr().out.splitlines())

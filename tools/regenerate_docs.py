@@ -297,6 +297,29 @@ def endpoint_columns() -> list[str]:
     return ["| column | unit | rule | meaning |", "| --- | --- | --- | --- |", *rows]
 
 
+def probes() -> list[str]:
+    """Return the table of probes."""
+    from smelt_scaling.analyses.probes import PROBES
+
+    rows = (
+        f"| `{name}` | {p.quantity} | {p.scale} | {p.chance_words} | {p.control} | {' × '.join(p.counted)} |"
+        for name, p in PROBES.items()
+    )
+    head = "| probe | value | scale | chance | control | shares count |"
+    return [head, "| --- | --- | --- | --- | --- | --- |", *rows]
+
+
+def probe_columns() -> list[str]:
+    """Return the table of columns of a table of probes."""
+    from smelt_scaling.analyses.probes import PROBE_COLUMNS
+
+    rows = (
+        f"| `{name}` | {'yes' if c.required else ''} | {c.rule} | {c.description} |"
+        for name, c in PROBE_COLUMNS.items()
+    )
+    return ["| column | required | rule | meaning |", "| --- | --- | --- | --- |", *rows]
+
+
 def named_laws() -> list[str]:
     """Return the table of named laws."""
     from smelt_scaling.laws import LAWS
@@ -400,6 +423,8 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "named-laws": named_laws,
     "note-codes": note_codes,
     "run-facts": run_facts,
+    "probe-columns": probe_columns,
+    "probes": probes,
 }
 
 

@@ -17,7 +17,6 @@ __all__ = [
     "AtOption",
     "BootstrapOption",
     "BudgetOption",
-    "ByOption",
     "DataLaw",
     "DataLawOption",
     "DeltaOption",
@@ -39,8 +38,6 @@ __all__ = [
     "OutOption",
     "Part",
     "PinOption",
-    "ProbeOption",
-    "ProbeTableArgument",
     "PublishedOption",
     "ReferenceOption",
     "RepeatConstantOption",
@@ -356,32 +353,6 @@ StrictOption = Annotated[
     bool,
     typer.Option(
         "--strict", metavar="", help="Exit 5 if a row lies outside the runs.", rich_help_panel=RESULT
-    ),
-]
-
-# ---------------------------------------------------------------- probes
-ProbeTableArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="TABLE", help="Long table of probes: Parquet, Feather, CSV or JSON; - reads standard input."
-    ),
-]
-ProbeOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--probe",
-        metavar="NAME",
-        help="Probes: routing, sink. [dim]\\[default: all in the table][/dim]",
-        show_default=False,
-    ),
-]
-ByOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--by",
-        metavar="COLUMN",
-        help="Keep apart: cell, layer or head. [dim]\\[default: none][/dim]",
-        show_default=False,
     ),
 ]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from smelt_scaling.cli import options as o
@@ -13,7 +15,11 @@ HELP = """What the second visit of looped layers does: routing, writes, attentio
 Values stand beside their chance and a measured control; documents are resampled, then cells.
 
 \bExample:
-  $ smelt-scaling probes probes.parquet --probe routing --by cell
+  $ smelt-scaling probes probes.parquet --probe routing
+  ...
+  visit  k    n  mean               chance  ×chance  control  minus control
+  1-2    8  288  2.81 [2.78, 2.84]   0.222   ×12.63    0.226  2.58 [2.55, 2.61]
+  1-2    8  504  2.76 [2.74, 2.78]   0.127   ×21.71    0.132  2.62 [2.61, 2.65]
 
 The long table is that of docs/probes.md: one row per measurement, made from arrays with ProbeWriter.
 """
@@ -21,9 +27,26 @@ The long table is that of docs/probes.md: one row per measurement, made from arr
 
 def show_probes(
     context: typer.Context,
-    table: o.ProbeTableArgument,
-    probe: o.ProbeOption = None,
-    by: o.ByOption = None,
+    table: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE",
+            help="Long table of probes: Parquet, Feather, CSV or JSON; - reads standard input.",
+        ),
+    ],
+    probe: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--probe",
+            metavar="NAME",
+            help="Probes: routing, sink. [dim]\\[default: all in the table][/dim]",
+            show_default=False,
+        ),
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option("--by", metavar="COLUMN", help="Keep apart: cell, layer or head.", show_default=False),
+    ] = None,
     mapping: o.MapOption = None,
     bootstrap: o.BootstrapOption = 2000,
     seed: o.SeedOption = 0,
@@ -52,4 +75,4 @@ def show_probes(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("probes", help=HELP, rich_help_panel=o.EVIDENCE)(show_probes)
+    app.command("probes", help=HELP, rich_help_panel="Evidence")(show_probes)

@@ -31,7 +31,7 @@ MECHANISMS: dict[str, NoteCode] = {
         "A factor on both visits cancels in the ratio, one on a single visit does not. Fill the column scaled with "
         "yes or no, and say it beside the number.",
     ),
-    "few_cells": NoteCode(
+    "few_probed_cells": NoteCode(
         "warning",
         "Fewer than five cells: an interval from resampling them is too narrow.",
         "The values stand. Show every cell (--by cell), or measure more of them before you speak of all models.",

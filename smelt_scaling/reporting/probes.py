@@ -49,8 +49,8 @@ def probe_document(frame: pd.DataFrame) -> Document:
     return Document(
         title="Two visits of the same layers, compared",
         caption=(
-            f"{100 * settings['level']:g} % percentile intervals: documents inside a cell are resampled, then cells; "
-            "never tokens."
+            f"{100 * settings['level']:g} % percentile intervals: documents inside a cell are resampled"
+            f"{'' if 'cell' in settings['by'] else ', then cells'}; never tokens."
             if drawn
             else "Point estimates, no intervals.",
             "Intervals of shares are in csv and json."

@@ -57,27 +57,27 @@ def _count(description: str, least: float) -> ProbeColumn:
 
 #: The schema, in order.
 PROBE_COLUMNS: dict[str, ProbeColumn] = {
-    "probe": _words(f"which probe: {', '.join(PROBES)}", True),
+    "probe": _words(f"name of the probe: {', '.join(PROBES)}", True),
     "cell": _words("experimental unit: one (scale, sparsity) design point; resampled", True),
     "doc": _words("document; equal names are the same document in every cell; resampled", True),
-    "part": _words("what the probe is split by: a component, a stage of attention"),
-    "visit": _words("which visit, or which two are compared: 2, 1-2"),
+    "part": _words("component or stage of attention that was measured"),
+    "visit": _words("visit, or the two that are compared: 2, 1-2"),
     "layer": _words("physical layer"),
     "head": _words("head, or group of heads for keys and values"),
     "position": _count("position in the document, from 0; for rows of single tokens", 0),
-    "k": _count("experts or positions chosen per token", 1),
-    "n": _count("experts to choose from", 1),
-    "width": _count("dimensions of the vectors", 1),
+    "k": _count("number of experts or positions chosen per token", 1),
+    "n": _count("number of experts to choose from", 1),
+    "width": _count("number of dimensions of the vectors", 1),
     "value": ProbeColumn(
-        kind="number", description="what was measured; missing where it is undefined", required=True
+        kind="number", description="measured number; missing where it is undefined", required=True
     ),
     "chance": ProbeColumn(
         kind="number", description="chance of the row; computed where the column is absent"
     ),
     "control": ProbeColumn(kind="number", description="measured reference of the row"),
-    "tokens": _count("tokens that the row is a mean of; 1 where the column is absent", 1),
-    "undefined": _count("further tokens without a value", 0),
-    "unnormalised": _count("rows of attention weights that do not sum to 1", 0),
+    "tokens": _count("number of tokens that the row is a mean of; 1 where the column is absent", 1),
+    "undefined": _count("number of further tokens without a value", 0),
+    "unnormalised": _count("number of rows of attention weights that do not sum to 1", 0),
     "scaled": _words("write norms: whether the writes hold the factor 1/r of a loop of r visits, yes or no"),
 }
 

@@ -27,7 +27,7 @@ class Probe:
     quantity : str
         What a value is, in words.
     unit : str
-        Unit of a value, in words.
+        What kind of number a value is, in words: a share, a ratio.
     scale : {"linear", "log"}
         Means are arithmetic on the linear scale and geometric on the log scale, and contrasts differences or ratios.
     low, high : float

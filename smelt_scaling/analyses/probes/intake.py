@@ -144,7 +144,7 @@ def _frame(columns: Mapping[str, Any]) -> pd.DataFrame:
 
 def _label_problems(frame: pd.DataFrame, source: str) -> list[str]:
     if not len(frame):
-        raise DataError(f"{source}: no row of the probe asked for; leave --probe out to see all")
+        raise DataError(f"{source}: no row of the probe that --probe names; leave it out to see all")
     problems = []
     for name in (name for name, column in PROBE_COLUMNS.items() if column.required and column.kind == "text"):
         empty = (frame[name] == "").to_numpy()
@@ -242,7 +242,7 @@ def _value_problems(
         ends = "above 0" if probe.scale == "log" else f"from {probe.low:g} to {upper[bad][0]:g}"
         problems.append(
             f"{source}: column {name}, {_rows(frame, where)} of {probe.name} not {ends} ({values[bad][0]:g}): "
-            f"the unit is {probe.unit}; {fix}"
+            f"it is a {probe.unit}; {fix}"
         )
     if {"k", "n"} <= set(probe.needs):
         bad = columns["k"] > columns["n"]
@@ -290,7 +290,7 @@ def _sorted_out(frame: pd.DataFrame, source: str, notes: tuple[Note, ...]) -> Ch
     kept = frame[~certain & ~absent]
     if not len(kept):
         raise DataError(
-            f"{source}: column value, no row with a value that chance alone does not fix; check the table"
+            f"{source}: column value, none left: all are missing or certain by construction; measure more tokens"
         )
     return Checked(frame=kept.reset_index(drop=True), undefined=frame[absent], notes=notes)
 

@@ -93,10 +93,10 @@ def probe_report(
     for name in kept_apart:
         if name not in BY:
             raise UsageError(f"--by {name}: cannot be kept apart; use {', '.join(BY)}")
-    if bootstrap < 0 or not 0 < level < 1:
-        raise UsageError(
-            f"bootstrap {bootstrap}, level {level:g}: resamples are 0 or more, the level is between 0 and 1"
-        )
+    if bootstrap < 0:
+        raise UsageError(f"bootstrap {bootstrap}: the number of resamples is 0 or more")
+    if not 0 < level < 1:
+        raise UsageError(f"level {level:g}: the nominal coverage is between 0 and 1, such as 0.95")
     import pandas as pd
 
     checked = check_table(table, mapping, (probes,) if isinstance(probes, str) else probes)

@@ -26,7 +26,7 @@ def _sd(columns: Columns) -> Array:
 ROUTING = Probe(
     name="routing",
     quantity="experts chosen by both visits, of k",
-    unit="experts",
+    unit="count of experts",
     low=0.0,
     high=np.inf,
     chance=_mean,
