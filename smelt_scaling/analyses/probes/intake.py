@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from smelt_scaling._cells import RawTable, to_numbers, to_text
-from smelt_scaling._schema import counted, mend
+from smelt_scaling._schema import counted
+from smelt_scaling._text import Text
 from smelt_scaling.analyses.probes.catalogue import KEY, PROBE_COLUMNS, PROBES
-from smelt_scaling.analyses.probes.declaration import Array, Columns, Probe
+from smelt_scaling.analyses.probes.rules import label_problems, number_problems, value_problems
 from smelt_scaling.errors import DataError, Note, UsageError, info, warning
 from smelt_scaling.ingest.tidy import read_table
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Checked", "check_table"]
-
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -68,10 +66,11 @@ def check_table(
     clean = _frame(columns)
     if probes:
         clean = clean[clean["probe"].isin(probes)]
-    clean = clean.sort_values(
-        list(KEY), kind="stable", ignore_index=True
-    )  # sums in one order, to the last bit
-    problems = [*_label_problems(clean, source), *_number_problems(clean, source)]
+    # so that sums are taken in one order, to the last bit
+    clean = clean.sort_values(list(KEY), kind="stable", ignore_index=True)
+    if not len(clean):
+        raise DataError(f"{source}: no row of the probe that --probe names; leave it out to see all")
+    problems = [*label_problems(clean, source), *number_problems(clean, source)]
     _refuse(problems)
     _fill(clean, source, problems)
     _refuse(problems)
@@ -113,12 +112,12 @@ def _columns(
             missing = frame[found].isna().to_numpy(bool)
             raw.names[name] = name if found == name else f"{name} ({found!r} in the file)"
             columns[name] = (
-                to_text(frame[found], missing)[0].array().astype(object)
+                _labels(to_text(frame[found], missing)[0])
                 if column.kind == "text"
                 else to_numbers(frame[found], missing, name, {}, source, raw)
             )
         elif name == "probe" and len(probes) == 1:
-            columns[name] = np.full(len(frame), probes[0], dtype=object)
+            columns[name] = _labels(_alike(probes[0], len(frame)))
         elif column.required or name in mapping:
             fix = " or --probe NAME" if name == "probe" else ""
             raw.problems.append(
@@ -126,10 +125,20 @@ def _columns(
                 f"name another with --map {name}=COLUMN{fix}"
             )
         else:
-            fill: Any = "" if column.kind == "text" else np.nan
-            columns[name] = np.full(len(frame), fill, dtype=object if fill == "" else np.float64)
+            empty = column.kind == "text"
+            columns[name] = _labels(_alike("", len(frame))) if empty else np.full(len(frame), np.nan)
     used = {mapping.get(name, name) for name in PROBE_COLUMNS}
     return columns, raw.problems, [str(name) for name in frame.columns if name not in used]
+
+
+def _labels(text: Text) -> pd.Categorical[str]:
+    import pandas as pd
+
+    return pd.Categorical.from_codes(text.codes.astype(np.intp), pd.Index(text.names))
+
+
+def _alike(name: str, rows: int) -> Text:
+    return Text(codes=np.zeros(rows, dtype=np.uint8), names=(name,))
 
 
 def _frame(columns: Mapping[str, Any]) -> pd.DataFrame:
@@ -140,56 +149,6 @@ def _frame(columns: Mapping[str, Any]) -> pd.DataFrame:
     for name, absent in (("tokens", 1.0), ("undefined", 0.0), ("unnormalised", 0.0)):
         frame[name] = frame[name].fillna(absent)
     return frame
-
-
-def _label_problems(frame: pd.DataFrame, source: str) -> list[str]:
-    if not len(frame):
-        raise DataError(f"{source}: no row of the probe that --probe names; leave it out to see all")
-    problems = []
-    for name in (name for name, column in PROBE_COLUMNS.items() if column.required and column.kind == "text"):
-        empty = (frame[name] == "").to_numpy()
-        if empty.any():
-            problems.append(
-                f"{source}: column {name}, {_rows(frame, empty)} missing: a label is needed in every row; "
-                f"{mend(empty, 'fill')}"
-            )
-    unknown = (~frame["probe"].isin([*PROBES, ""])).to_numpy()
-    if unknown.any():
-        shown = frame["probe"][unknown].iloc[0]
-        problems.append(
-            f"{source}: column probe, {_rows(frame, unknown)} ({shown!r}): no such probe; use {', '.join(PROBES)}"
-        )
-    wrong = (~frame["scaled"].isin(["", "yes", "no"])).to_numpy()
-    if wrong.any():
-        problems.append(
-            f"{source}: column scaled, {_rows(frame, wrong)} ({frame['scaled'][wrong].iloc[0]!r}): write yes or no"
-        )
-    repeated = frame.duplicated(list(KEY), keep="first").to_numpy()
-    if repeated.any():
-        problems.append(
-            f"{source}: columns {', '.join(KEY)}, {_rows(frame, repeated)} repeat an earlier row: they name one "
-            "measurement; add the column that tells them apart, or average them with their tokens"
-        )
-    return problems
-
-
-def _number_problems(frame: pd.DataFrame, source: str) -> list[str]:
-    problems = []
-    for name, column in PROBE_COLUMNS.items():
-        if column.kind == "text":
-            continue
-        values = frame[name].to_numpy(np.float64)
-        bad = np.isinf(values)
-        if bad.any():
-            problems.append(f"{source}: column {name}, {_rows(frame, bad)} infinite; {mend(bad)}")
-        if column.rule:
-            bad = np.isfinite(values) & ~((values >= column.least) & (values == np.round(values)))
-            if bad.any():
-                problems.append(
-                    f"{source}: column {name}, {_rows(frame, bad)} not {column.rule} ({values[bad][0]:g}): "
-                    f"{name} is the {column.description}; {mend(bad)}"
-                )
-    return problems
 
 
 def _fill(frame: pd.DataFrame, source: str, problems: list[str]) -> None:
@@ -219,41 +178,9 @@ def _fill(frame: pd.DataFrame, source: str, problems: list[str]) -> None:
             chance = np.where(np.isnan(given), probe.chance(columns), given)
             spread = probe.spread(columns) if probe.spread else np.full(len(chance), np.nan)
         top = probe.top(columns)
-        problems += _value_problems(frame, mine, probe, columns, top, source)
+        problems += value_problems(frame, mine, probe, columns, top, source)
         for column, filled in (("chance", chance), ("top", top), ("spread", spread)):
             frame.loc[mine, column] = filled
-
-
-def _value_problems(
-    frame: pd.DataFrame, mine: Flags, probe: Probe, columns: Columns, top: Array, source: str
-) -> list[str]:
-    problems = []
-    upper = np.minimum(probe.high, top)
-    for name in ("value", "control"):
-        values = columns[name]
-        with np.errstate(invalid="ignore"):
-            bad = (values < probe.low - probe.slack) | (values > upper + probe.slack)
-        if not bad.any():
-            continue
-        where = np.zeros(len(frame), dtype=np.bool_)
-        where[np.flatnonzero(mine)[bad]] = True
-        percent = probe.unit == "share" and 1 < np.nanmax(values) <= 100
-        fix = "divide percent by 100" if percent else mend(bad)
-        ends = "above 0" if probe.scale == "log" else f"from {probe.low:g} to {upper[bad][0]:g}"
-        problems.append(
-            f"{source}: column {name}, {_rows(frame, where)} of {probe.name} not {ends} ({values[bad][0]:g}): "
-            f"it is a {probe.unit}; {fix}"
-        )
-    if {"k", "n"} <= set(probe.needs):
-        bad = columns["k"] > columns["n"]
-        if bad.any():
-            where = np.zeros(len(frame), dtype=np.bool_)
-            where[np.flatnonzero(mine)[bad]] = True
-            problems.append(
-                f"{source}: columns k and n, {_rows(frame, where)} of {probe.name} with k > n: k of n are chosen; "
-                "check which column is which"
-            )
-    return problems
 
 
 def _sorted_out(frame: pd.DataFrame, source: str, notes: tuple[Note, ...]) -> Checked:
@@ -293,11 +220,6 @@ def _sorted_out(frame: pd.DataFrame, source: str, notes: tuple[Note, ...]) -> Ch
             f"{source}: column value, none left: all are missing or certain by construction; measure more tokens"
         )
     return Checked(frame=kept.reset_index(drop=True), undefined=frame[absent], notes=notes)
-
-
-def _rows(frame: pd.DataFrame, bad: Flags) -> str:
-    """Count rows and name the first, by its place in the file."""
-    return f"{counted(int(bad.sum()), 'row')} (first: {int(frame['row'].to_numpy()[bad].min())})"
 
 
 def _refuse(problems: list[str]) -> None:

@@ -49,12 +49,14 @@ def cell_sums(frame: pd.DataFrame, probe: Probe) -> list[CellSums]:
     probe : Probe
         Their probe.
     """
-    return [_of_cell(str(cell), rows, probe) for cell, rows in frame.groupby("cell", sort=True)]
+    return [_of_cell(str(cell), rows, probe) for cell, rows in frame.groupby("cell", observed=True)]
 
 
 def _of_cell(cell: str, rows: pd.DataFrame, probe: Probe) -> CellSums:
-    docs, doc = np.unique(rows["doc"].to_numpy(np.str_), return_inverse=True)
-    unit = rows.groupby(list(probe.counted), sort=True).ngroup().to_numpy()
+    import pandas as pd
+
+    doc, docs = pd.factorize(rows["doc"], sort=True)
+    unit = rows.groupby(list(probe.counted), observed=True).ngroup().to_numpy()
     tokens = rows["tokens"].to_numpy(np.float64)
     value, chance, control = (
         probe.forth(rows[name].to_numpy(np.float64)) for name in ("value", "chance", "control")
@@ -65,7 +67,7 @@ def _of_cell(cell: str, rows: pd.DataFrame, probe: Probe) -> CellSums:
     sums = np.zeros((len(terms), int(unit.max()) + 1, len(docs)))
     for j, term in enumerate(terms):
         np.add.at(sums[j], (unit, doc), term)
-    return CellSums(cell=cell, docs=tuple(docs.tolist()), sums=sums)
+    return CellSums(cell=cell, docs=tuple(map(str, docs)), sums=sums)
 
 
 def draw_weights(cells: Sequence[CellSums], replicates: int, seed: int) -> tuple[list[Array], Array]:

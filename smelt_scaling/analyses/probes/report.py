@@ -101,10 +101,10 @@ def probe_report(
 
     checked = check_table(table, mapping, (probes,) if isinstance(probes, str) else probes)
     keys = [*APART, *(name for name in BY if name in kept_apart)]
-    lost = checked.undefined.groupby(keys)["tokens"].sum()
+    lost = checked.undefined.groupby(keys, observed=True)["tokens"].sum()
     plans: dict[Any, Weights] = {}
     rows, few = [], _Few(resampled="cell" not in kept_apart)
-    for key, group in sorted(checked.frame.groupby(keys), key=lambda pair: _place(pair[0])):
+    for key, group in sorted(checked.frame.groupby(keys, observed=True), key=lambda pair: _place(pair[0])):
         probe = PROBES[str(key[0])]
         cells = cell_sums(group, probe)
         few.see(cells)
@@ -227,9 +227,11 @@ def _order(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Say per cell and visit whether the cosines fall along the attention."""
     mine = frame[frame["probe"] == ATTENTION_COSINE.name]
     rows = []
-    for (cell, visit), group in mine.groupby(["cell", "visit"], sort=True):
+    for (cell, visit), group in mine.groupby(["cell", "visit"], observed=True):
         total = (
-            group.assign(total=group["value"] * group["tokens"]).groupby("part")[["total", "tokens"]].sum()
+            group.assign(total=group["value"] * group["tokens"])
+            .groupby("part", observed=True)[["total", "tokens"]]
+            .sum()
         )
         broken = broken_order({str(part): mean for part, mean in (total["total"] / total["tokens"]).items()})
         rows.append({"cell": cell, "visit": visit, "holds": not broken, "broken": broken})
