@@ -779,7 +779,7 @@ REMEDIED: dict[str, Callable[[], tuple[Note, ...]]] = {
     ).notes,
     "sorted_on_estimates": lambda: split_notes(partial(grouped, split_sample=True)),
     "scale_unstated": lambda: probed(probe="write_norm", scaled="no"),
-    "few_cells": lambda: probed(cell=list("abcdef")),
+    "few_probed_cells": lambda: probed(cell=list("abcdef")),
     "few_documents": probed,
     "no_interval": asked_of_three_labels,
     "no_chance": lambda: scored(chance=np.full(144, 0.0)),
