@@ -219,10 +219,9 @@ def test_keys_of_a_group_count_once_and_the_input_is_the_control() -> None:
         ("input", None), ("Q", 0), ("Q", 1), ("Q", 2), ("Q", 3), ("K", 0), ("K", 1),
     ]  # fmt: skip
     assert [row["control"] for row in rows[1:]] == pytest.approx([-1.0] * 6)
-    with pytest.raises(UsageError, match="pass each group once"):
-        attention_cosine_rows(
-            {"input": x, "K": np.repeat(k, 2, axis=1)}, {"input": x, "K": np.repeat(k, 2, axis=1)}
-        )
+    for repeated in (np.repeat(k, 2, axis=1), np.tile(k, (1, 2, 1))):
+        with pytest.raises(UsageError, match="pass each group once"):
+            attention_cosine_rows({"input": x, "K": repeated}, {"input": x, "K": repeated})
 
 
 @pytest.mark.parametrize(
@@ -265,6 +264,19 @@ def test_documents_that_end_too_soon_are_counted() -> None:
     assert [(math.isnan(row["value"]), row["tokens"]) for row in rows] == [(True, 40)] * 2
     with pytest.raises(UsageError, match="give after >= k"):
         position_rows(weights, weights, after=4)
+
+
+def test_queries_without_k_positive_weights_have_no_top_positions() -> None:
+    one, two = causal(RNG(0), 3, 120), causal(RNG(1), 3, 120)
+    plain = position_rows(one, two)
+    padded, damaged = one.copy(), two.copy()
+    padded[:, 110:] = 0.0  # all keys tie: their first places would be "shared"
+    damaged[1, 80, 5] = np.nan
+    rows = position_rows(padded, damaged)
+    assert [row["undefined"] for row in rows] == [10, 11, 10]
+    kept = position_rows(one[:, :110, :110], two[:, :110, :110])
+    assert (rows[0]["value"], rows[2]["value"]) == (kept[0]["value"], kept[2]["value"])
+    assert rows[1]["tokens"] == plain[1]["tokens"] - 11
 
 
 def test_mass_is_conserved() -> None:

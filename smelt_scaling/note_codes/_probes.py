@@ -9,7 +9,7 @@ __all__ = ["MECHANISMS"]
 MECHANISMS: dict[str, NoteCode] = {
     "undefined_values": NoteCode(
         "warning",
-        "Tokens without a value were left out: a vector is zero, or a document is too short.",
+        "Tokens without a value were left out: a zero vector, padding, or a document that is too short.",
         "Harmless for a few. Of many, look at the column undefined by layer (--by layer): a component that writes "
         "nothing is a finding of its own.",
     ),

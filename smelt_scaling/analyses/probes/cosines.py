@@ -144,13 +144,27 @@ def attention_cosine_rows(first: Mapping[str, ArrayLike], second: Mapping[str, A
         if a.ndim == 2:
             rows.append(mean_row(cosine(a, b), **more))
             continue
-        if stage in ("K", "V") and a.shape[1] > 1 and np.array_equal(a[:, 0], a[:, 1]):
+        equal = _repeated(a) if stage in ("K", "V") else ""
+        if equal:
             raise UsageError(
-                f"attention_cosine {stage}: heads 0 and 1 are equal; keys and values belong to a group of heads, so "
+                f"attention_cosine {stage}: heads {equal} are equal; keys and values belong to a group of heads, so "
                 "pass each group once"
             )
         rows += [mean_row(cosine(a[:, h], b[:, h]), head=h, **more) for h in range(a.shape[1])]
     return rows
+
+
+def _repeated(heads: Array) -> str:
+    """Name two heads of (T, heads, d) that are equal everywhere; empty if there are none."""
+    pairs = ((i, j) for j in range(heads.shape[1]) for i in range(j))
+    same = (
+        f"{i} and {j}"
+        for i, j in pairs
+        if len(heads)
+        and np.array_equal(heads[0, i], heads[0, j])
+        and np.array_equal(heads[:, i], heads[:, j])
+    )
+    return next(same, "")
 
 
 def broken_order(values: Mapping[str, float]) -> str:

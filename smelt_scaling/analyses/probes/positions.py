@@ -49,7 +49,8 @@ def position_rows(first: ArrayLike, second: ArrayLike, *, k: int = 8, after: int
     Returns
     -------
     list of dict
-        A row per head; without a value if the document ends before ``after``.
+        A row per head; without a value if the document ends before ``after``. Queries with fewer than k positive
+        weights (padding) are counted as ``undefined``.
 
     Raises
     ------
@@ -78,25 +79,31 @@ def position_rows(first: ArrayLike, second: ArrayLike, *, k: int = 8, after: int
         ]
     own = [_largest(x, k, queries) for x in a]
     other = [_largest(x, k, queries) for x in b]
+    token = np.arange(len(queries))[:, None]
     picked = np.zeros((len(queries), length), dtype=np.int32)  # how many heads of the second visit have a key
-    for sets in other:
-        picked[np.arange(len(queries))[:, None], sets] += 1
+    for sets, known in other:
+        picked[token, sets] += known[:, None]
+    several = np.sum([known for _, known in other], axis=0)
     rows = []
-    for h in range(heads):
-        same = (own[h][:, :, None] == other[h][:, None, :]).sum(axis=(1, 2))
-        every = np.take_along_axis(picked, own[h], axis=1).sum(axis=1)
-        control = (every - same) / (k * (heads - 1)) if heads > 1 else np.full(len(queries), np.nan)
+    for h, ((sets, known), (seconds, seen)) in enumerate(zip(own, other, strict=True)):
+        same = (sets[:, :, None] == seconds[:, None, :]).sum(axis=(1, 2))
+        every = picked[token, sets].sum(axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):  # no other head: no control
+            control = (every - same * seen) / (k * (several - seen))
+        value = np.where(known & seen, same / k, np.nan)
         rows.append(
-            mean_row(
-                same / k, chance=k / queries, control=control, head=h, unnormalised=int(off[h]), **shared
-            )
+            mean_row(value, chance=k / queries, control=control, head=h, unnormalised=int(off[h]), **shared)
         )
     return rows
 
 
-def _largest(weights: Array, k: int, queries: NDArray[np.int_]) -> NDArray[np.int_]:
-    """Return the k keys of each query with the largest weights, of those from 1 to its own position."""
+def _largest(weights: Array, k: int, queries: NDArray[np.int_]) -> tuple[NDArray[np.int_], NDArray[np.bool_]]:
+    """Return the k keys of each query with the largest weights, of those from 1 to its own position, and if they exist.
+
+    They do not where fewer than k weights are positive, as in padding: what is equal would be picked by its place.
+    """
     chosen = weights[queries]  # a copy
     chosen[:, 0] = -1.0
     chosen[np.arange(weights.shape[1])[None, :] > queries[:, None]] = -1.0
-    return np.argpartition(chosen, -k, axis=1)[:, -k:]
+    known = ((chosen > 0).sum(axis=1) >= k) & ~np.isnan(chosen).any(axis=1)
+    return np.argpartition(chosen, -k, axis=1)[:, -k:], known
