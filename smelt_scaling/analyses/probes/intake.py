@@ -198,7 +198,8 @@ def _sorted_out(frame: pd.DataFrame, source: str, notes: tuple[Note, ...]) -> Ch
     absent = frame["value"].isna().to_numpy() & ~certain
     lost = int(frame["tokens"][absent].sum() + frame["undefined"][~certain & ~absent].sum())
     if lost:
-        message = f"{source}: {counted(lost, 'token')} without a value left out (zero vectors, padding, documents too short)"
+        why = "zero vectors, padding, documents too short"
+        message = f"{source}: {counted(lost, 'token')} without a value left out ({why})"
         notes = (*notes, warning("undefined_values", message, lost))
     off = int(frame["unnormalised"].sum())
     if off:
