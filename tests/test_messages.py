@@ -201,6 +201,8 @@ def logs(*argv: str, runs: str | None = RUN_TABLE, **files: str) -> Callable[[],
         out = [] if "-o" in argv or "--nothing" in argv else ["-o", "runs.csv"]
         raise Said(run(["endpoints", "logs", *stated, *(word for word in argv if word != "--nothing"), *out]))
 
+    return call
+
 
 BUCKETS = "cell,bucket,loss_ref,loss_new\nc,32,3,2.9\nc,512,3,2.8\nd,32,3,2.9\nd,512,3,2.8\n"
 SCORES = "arch,task,k,score,n_items\n" + "".join(

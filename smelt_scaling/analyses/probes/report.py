@@ -211,13 +211,13 @@ class _Few:
     def notes(self) -> tuple[Note, ...]:
         return tuple(
             warning(
-                f"few_{what}",
+                code,
                 f"{count} of {self.groups} rows rest on fewer than {FEW} {what}{where}: their intervals are too narrow",
                 count,
             )
-            for what, where, count in (
-                ("cells", "", self.cells),
-                ("documents", " in some cell", self.documents),
+            for code, what, where, count in (
+                ("few_probed_cells", "cells", "", self.cells),
+                ("few_documents", "documents", " in some cell", self.documents),
             )
             if count
         )
