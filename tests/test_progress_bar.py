@@ -20,7 +20,9 @@ ROWS = 60_000
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One log of 2 MB: a bar that counts files would not move."""
     path = tmp_path_factory.mktemp("logs") / "one.csv"
-    rows = "".join(f"r,a,1e8,{1 - step / ROWS:.5f},{step},{step}e6,{5 - step / ROWS:.4f}\n" for step in range(1, ROWS))
+    rows = "".join(
+        f"r,a,1e8,{1 - step / ROWS:.5f},{step},{step}e6,{5 - step / ROWS:.4f}\n" for step in range(1, ROWS)
+    )
     path.write_text("run,arch,N,lr,step,tokens,eval/loss\n" + rows)
     return path
 
