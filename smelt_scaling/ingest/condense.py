@@ -174,9 +174,12 @@ class _Open:
             _carried(role["lr"], self.lr, len(step)),
             _carried(role["annealed"], self.annealed, len(step)),
         )
-        peak = np.fmax.accumulate(np.append(self.lr_peak, lr))
-        before, flag = np.append(self.lr, lr[:-1]), np.append(self.annealed, annealed[:-1])
-        ends = decay_ended(before, lr, peak[:-1], flag, annealed)
+        if role["lr"] is None and role["annealed"] is None:  # nothing changes within these rows
+            peak, ends = np.array([self.lr_peak]), np.zeros(0, dtype=np.bool_)
+        else:
+            peak = np.fmax.accumulate(np.append(self.lr_peak, lr))
+            before, flag = np.append(self.lr, lr[:-1]), np.append(self.annealed, annealed[:-1])
+            ends = decay_ended(before, lr, peak[:-1], flag, annealed)
         begin = 0
         for end in [*np.flatnonzero(ends).tolist(), len(step)]:
             part = slice(begin, end)
@@ -258,7 +261,7 @@ def _first(known: float, values: Floats) -> float:
 def _carried(values: Floats | None, before: float, n: int) -> Floats:
     """Carry the last finite value forward over rows that have none."""
     if values is None:
-        return np.full(n, before)
+        return np.broadcast_to(before, n)
     known = np.isfinite(values)
     if known.all():
         return values
