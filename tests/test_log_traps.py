@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -448,3 +449,53 @@ def test_a_run_cut_into_pieces_is_itself_or_refused(
     # steps from 1 again after a restart at step 2 look like a restart at 1: one step off, the tokens are not
     assert step == pytest.approx(100, abs=2 if reset == "steps" else 0)
     assert tokens == pytest.approx(100, rel=1e-9)
+
+
+# ------------------------------------------------------------------ what is asked for together
+
+
+def test_a_long_table_has_the_loss_of_the_endpoints_in_their_unit(tmp_path: Path) -> None:
+    """Perplexity e^2 is a loss of 2 nats, in the endpoints and in the long table; members stay as logged."""
+    made = [{key: cell for key, cell in row.items() if key != "eval/loss"} for row in rows()]
+    made = [row | {"eval/ppl": math.exp(2.0), "eval/code/loss": 1.5} for row in made]
+    found = read(
+        tmp_path,
+        {"a.jsonl": made},
+        mapping={"loss": "eval/ppl"},
+        units={"loss": "ppl"},
+        families={"domains": "eval/*/loss"},
+    )
+    (endpoint,) = found.endpoints.loss.tolist()
+    (row,) = found.long["domains"].to_dict("records")
+    assert endpoint == pytest.approx(2.0, rel=1e-15)
+    assert (row["loss"], row["member"], row["value"]) == (endpoint, "code", 1.5)
+    assert found.manifest["loss"].tolist() == [math.exp(2.0)]
+
+
+@pytest.mark.parametrize("also", [{"families": {"domains": "eval/*/loss"}}, {"rules": Rules(smooth=0.1)}])
+def test_a_trajectory_takes_nothing_that_is_of_ends(tmp_path: Path, also: dict[str, Any]) -> None:
+    """It would have written an empty long table, and called losses means that are none."""
+    with pytest.raises(UsageError, match="is of ends of runs"):
+        read(tmp_path, {"a.jsonl": rows()}, trajectory=True, **also)
+
+
+@pytest.mark.parametrize("role", ["lr", "loss_se"])
+def test_a_named_key_that_no_log_has_is_refused(tmp_path: Path, role: str) -> None:
+    with pytest.raises(IngestError, match=f"no log has the key typo .--map {role}="):
+        read(tmp_path, {"a.jsonl": rows()}, mapping={role: "typo"})
+
+
+@pytest.mark.parametrize(
+    ("outputs", "said"),
+    [
+        (["-o", "x.json", "--manifest", "x.json"], "two outputs go to one file"),
+        (["-o", "x.csv", "--manifest", "m.csv"], "end its name in .json"),
+        (["--manifest", "m.json", "--long", "domains=eval/*/loss"], "name that with -o"),
+    ],
+)
+def test_outputs_that_would_be_lost_or_misnamed_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], outputs: list[str], said: str
+) -> None:
+    logs, runs = put(tmp_path, {"a.jsonl": rows()}, TABLE)
+    assert command(["endpoints", str(logs), "--runs", str(runs), *outputs]) == 2
+    assert said in capsys.readouterr().err

@@ -74,4 +74,4 @@ def show_ablations(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("ablations", help=HELP, rich_help_panel=m.EVIDENCE)(show_ablations)
+    app.command("ablations", help=HELP, rich_help_panel=o.EVIDENCE)(show_ablations)

@@ -118,6 +118,12 @@ def select_endpoints(
     ]
     if not targets:
         raise UsageError("nothing to write: name the table with -o runs.parquet, or --runs-template runs.csv")
+    if patterns and out is None and template is None:
+        raise UsageError("--long writes beside the table of endpoints; name that with -o runs.parquet")
+    if len(set(targets)) < len(targets):
+        raise UsageError("two outputs go to one file; name each differently")
+    if manifest is not None and manifest.suffix.lower() != ".json":
+        raise UsageError(f"--manifest {manifest}: it is written as JSON; end its name in .json")
     for path in targets:
         _refuse_target(path, force)
     if template is not None:

@@ -57,4 +57,4 @@ def show_lengths(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("lengths", help=HELP, rich_help_panel=m.SPLITS)(show_lengths)
+    app.command("lengths", help=HELP, rich_help_panel=o.SPLITS)(show_lengths)

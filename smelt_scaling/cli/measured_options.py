@@ -8,8 +8,6 @@ from typing import Annotated
 import typer
 
 __all__ = [
-    "EVIDENCE",
-    "SPLITS",
     "AgainstOption",
     "DropIncompleteOption",
     "FrontierArchOption",
@@ -21,10 +19,6 @@ __all__ = [
     "ShotsOption",
     "SplitOption",
 ]
-
-#: Help panels.
-SPLITS = "Splits"
-EVIDENCE = "Evidence"
 
 MeasuredArgument = Annotated[
     str,

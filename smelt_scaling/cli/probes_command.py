@@ -75,4 +75,4 @@ def show_probes(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("probes", help=HELP, rich_help_panel="Evidence")(show_probes)
+    app.command("probes", help=HELP, rich_help_panel=o.EVIDENCE)(show_probes)

@@ -63,4 +63,4 @@ def show_shots(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("shots", help=HELP, rich_help_panel=m.SPLITS)(show_shots)
+    app.command("shots", help=HELP, rich_help_panel=o.SPLITS)(show_shots)

@@ -44,8 +44,8 @@ def long_table(frame: pd.DataFrame, chosen: Sequence[tuple[Run, Pick]], pattern:
     Returns
     -------
     DataFrame
-        The columns of the endpoints, ``member`` (what the ``*`` stands for), ``value``, and ``value_step``: the step at
-        which it was logged, which may lie before the endpoint. Members that a run never logs have no row.
+        The columns of the endpoints, ``member`` (what the ``*`` stands for), ``value`` (as logged), and ``value_step``:
+        the step at which it was logged, which may lie before the endpoint. Members that a run never logs have no row.
     """
     import pandas as pd
 

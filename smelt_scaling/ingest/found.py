@@ -27,7 +27,8 @@ class LogEndpoints:
     endpoints : Endpoints
         One row per annealed end of a run.
     manifest : DataFrame
-        One row per endpoint: ``run, branch, step, tokens, loss, key, evidence, rows, files``.
+        One row per endpoint: ``run, branch, step, tokens, loss, key, evidence, rows, files``; the loss as it was logged
+        under that key, whatever its unit.
     left_out : DataFrame
         One row per end that is no endpoint: ``run, branch, step, loss, code, reason``.
     long : mapping of str to DataFrame

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import compress
 from pathlib import Path
 
-from smelt_scaling._schema import counted
+from smelt_scaling._schema import UNITS, counted
 from smelt_scaling.endpoints import Endpoints
 from smelt_scaling.errors import IngestError, Note, UsageError, info, merge_notes, warning
 from smelt_scaling.formatting import format_number
@@ -76,6 +76,11 @@ def read_logs(
     import pandas as pd
 
     rules = rules or Rules()
+    if trajectory and (families or rules.smooth):
+        other = "--long" if families else "--smooth"
+        raise UsageError(
+            f"--trajectory with {other}: {other} is of ends of runs; read the logs twice, once with each"
+        )
     if not overlap_tolerance >= 0:
         raise UsageError(
             f"--overlap-tolerance {overlap_tolerance:g}: a difference in nats, at least 0, such as 0.01"
@@ -90,6 +95,7 @@ def read_logs(
     )
     named, stated = _named(scanned.segments, runs, run_pattern)
     loss, notes = choose_loss(scanned.keys, {key for one in named for key in one.series}, units or {})
+    _refuse_absent(scanned)
     picks: list[tuple[Run, Pick]] = []
     found: list[Note] = []
     trunks = {str(one.facts.get("trunk", "")) for one in named}
@@ -122,6 +128,9 @@ def read_logs(
         places = set(zip(endpoints["run"].tolist(), endpoints["step"].tolist(), strict=True))
         there = [(pick.run, pick.step) in places for _, pick in chosen]
         chosen, frame = list(compress(chosen, there)), frame[there]
+    convert = UNITS["loss"].get((units or {}).get("loss", ""))
+    if convert is not None:  # the long tables repeat the endpoints, in their unit
+        frame = frame.assign(loss=convert(frame["loss"].to_numpy()))
     return LogEndpoints(
         endpoints=endpoints,
         manifest=pd.DataFrame([provenance(pick, loss) for _, pick in chosen]),
@@ -137,6 +146,17 @@ def read_logs(
         },
         notes=merge_notes(notes, endpoints.notes),
     )
+
+
+def _refuse_absent(scanned: ScannedLogs) -> None:
+    """Refuse a named key that no log has: evidence that was asked for would be missing in silence."""
+    present = {key for one in scanned.segments for key in one.series}
+    for role in ("lr", "loss_se"):
+        key = scanned.keys.named.get(role)
+        if key is not None and key not in present:
+            raise IngestError(
+                f"no log has the key {key} (--map {role}=...): correct it, or leave the option out"
+            )
 
 
 # ------------------------------------------------------------------ runs
