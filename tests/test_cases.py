@@ -810,3 +810,36 @@ def test_case_13a_digits_that_only_python_reads() -> None:
     frame.loc[3, "D"] = f"{int(digits):_}"
     with pytest.raises(DataError, match=r"column D, 1 row \(first: 4\) not a number"):
         Endpoints.from_frame(frame)
+
+
+# ------------------------------------------------------------------ 32: what an optimiser says of itself
+
+
+def test_case_32_the_certificate_decides_not_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The right point under a bad status is certified; the start under a good one is refused."""
+    import scipy.optimize
+
+    minimize = scipy.optimize.minimize
+
+    def right(*args: Any, **options: Any) -> Any:
+        found = minimize(*args, **options)
+        found.message, found.success = "ABNORMAL: ", False
+        return found
+
+    def lazy(fun: Any, x0: Any, **options: Any) -> Any:
+        found = minimize(fun, x0, **options)
+        found.x, found.fun, found.message, found.success = x0, fun(x0)[0], "CONVERGENCE", True
+        return found
+
+    own = RUNS.by_arch()["smelt"]
+    truth = fit(own, bootstrap=0)
+    monkeypatch.setattr(scipy.optimize, "minimize", right)
+    believed = fit(own, bootstrap=0, engine="lbfgsb")
+    monkeypatch.setattr(scipy.optimize, "minimize", lazy)
+    lied = fit(own, bootstrap=0, engine="lbfgsb")
+    for arch, one in truth.fits.items():
+        assert believed[arch].certificate.certified
+        assert believed[arch].objective == pytest.approx(
+            one.objective, rel=1e-9
+        )  # the two engines agree so far
+        assert not lied[arch].certificate.certified

@@ -43,7 +43,7 @@ def drawn(kept: pd.DataFrame) -> Study:
     return fit(Endpoints.from_frame(kept), "chinchilla", bootstrap=4000, seed=0, resample="row")
 
 
-def test_chinchilla_240_rows(kept: pd.DataFrame) -> None:
+def test_case_31_chinchilla_240_rows(kept: pd.DataFrame) -> None:
     """Objective <= 1.0182741e-3 (the optimum to 8 digits) and five coefficients to 4 digits."""
     result = only(fit(Endpoints.from_frame(kept), "chinchilla", bootstrap=0))
     assert result.objective <= 1.0182741e-3
