@@ -606,9 +606,7 @@ def test_harness_results_become_a_table_of_scores(real_data: Path, tmp_path: Pat
     options = ["--map", "loss=lambada_openai/ppl", "--unit", "loss=ppl", "--long", "tasks=*/acc"]
     with contextlib.redirect_stderr(io.StringIO()):
         assert run(["endpoints", folder, *options, "--runs", "runs.csv", "-o", "ends.csv"]) == 0
-    scores = read_scores(
-        "ends.tasks.csv", mapping={"metric": "member", "score": "value"}, units={"loss": "ppl"}
-    )
+    scores = read_scores("ends.tasks.csv", mapping={"metric": "member", "score": "value"})
     assert (len(scores), len(scores.metrics), scores.unit) == (195, 65, "scale")
     assert scores.scales == ("70m", "410m", "1.4b")
     at = (scores.metric == "arc_easy") & (scores.scale == "70m")
