@@ -214,7 +214,9 @@ def _progress() -> Iterator[Callable[[int, int, str], None] | None]:
         task = bar.add_task("reading", total=None)
 
         def show(done: int, total: int, path: str) -> None:
-            bar.update(task, completed=done, total=total, description=Path(path).name[-24:] or "reading")
+            # drawn at once when reading starts: a short one would end before the bar's next turn
+            name = Path(path).name[-24:] or "reading"
+            bar.update(task, completed=done, total=total, description=name, refresh=done == 0)
 
         yield show
 
