@@ -139,7 +139,7 @@ def flops_of_term(term: Term, convention: Convention, lengths: Lengths) -> float
     if term.kind not in convention.counts:
         return 0.0
     weights = 2.0 * (term.executed if convention.looped else term.active)
-    if not term.scores or convention.over == "nothing":
+    if term.kind != "scores" or convention.over == "nothing":
         return weights
     attended = lengths.attended(term.window, causal=convention.causal)
     return weights + (2.0 * term.scores + convention.softmax * term.softmax) * attended

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -130,36 +131,36 @@ def make_ledger(config: ModelConfig) -> Ledger:
     >>> ledger.parameters(), ledger.active(), ledger.cached
     (3872226560, 209419520, 6144)
     """
+    layers = Counter(
+        (visits, layer in config.sparse_layers, config.windows[layer] if config.windows else 0)
+        for layer, visits in enumerate(config.visits)
+    )
     totals: dict[tuple[Kind, str, int], Term] = {}
-    for layer, visits in enumerate(config.visits):
-        window = config.windows[layer] if config.windows else 0
-        sparse = layer in config.sparse_layers
-        for term in [
-            *_attention(config, window),
-            *(_experts(config) if sparse else _dense(config)),
-            *_norms(config),
-        ]:
+    for (visits, sparse, window), count in layers.items():
+        block = _experts(config) if sparse else _dense(config)
+        for term in (*_attention(config, window), *block, *_norms(config)):
             key = (term.kind, term.name, term.window)
-            totals[key] = _plus(totals.get(key), term, visits)
+            totals[key] = _plus(totals.get(key), term, count, visits)
     for term in _outside(config):
         totals[term.kind, term.name, 0] = term
     ordered = sorted(totals.values(), key=lambda term: KINDS.index(term.kind))
     return Ledger(config=config, terms=tuple(ordered))
 
 
-def _plus(total: Term | None, term: Term, visits: int) -> Term:
-    """Add one layer to a term; what runs is counted at every visit."""
+def _plus(total: Term | None, term: Term, layers: int, visits: int) -> Term:
+    """Add equal layers to a term; what runs is counted at every visit."""
     before = total or Term(kind=term.kind, name=term.name, window=term.window)
+    runs = layers * visits
     return Term(
         kind=term.kind,
         name=term.name,
         window=term.window,
-        parameters=before.parameters + term.parameters,
-        active=before.active + term.active,
-        executed=before.executed + visits * term.executed,
-        scores=before.scores + visits * term.scores,
-        softmax=before.softmax + visits * term.softmax,
-        cached=before.cached + visits * term.cached,
+        parameters=before.parameters + layers * term.parameters,
+        active=before.active + layers * term.active,
+        executed=before.executed + runs * term.executed,
+        scores=before.scores + runs * term.scores,
+        softmax=before.softmax + runs * term.softmax,
+        cached=before.cached + runs * term.cached,
     )
 
 
@@ -250,7 +251,7 @@ def _outside(config: ModelConfig) -> Iterator[Term]:
     if config.final_norm:
         yield _weights("norm", "final", _norm_size(config))
     size = config.vocab * config.hidden
-    if size:
+    if config.vocab:
         yield Term(kind="embedding", name="embedding", parameters=size, active=size)
         own = 0 if config.tied else size
         yield Term(kind="head", name="head", parameters=own, active=own, executed=size)
