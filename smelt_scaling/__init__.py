@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names for type checkers and editors, which do not follow `__getattr__`
+    from smelt_scaling.accounting import ModelConfig as ModelConfig
     from smelt_scaling.analyses import ProbeWriter as ProbeWriter
     from smelt_scaling.analyses import allocate as allocate
     from smelt_scaling.analyses import ce_gain as ce_gain
@@ -18,7 +19,10 @@ if TYPE_CHECKING:  # the same names for type checkers and editors, which do not 
     from smelt_scaling.analyses import design_report as design_report
     from smelt_scaling.analyses import domains as domains
     from smelt_scaling.analyses import downstream as downstream
+    from smelt_scaling.analyses import endpoint_grid as endpoint_grid
+    from smelt_scaling.analyses import flops_report as flops_report
     from smelt_scaling.analyses import length_gains as length_gains
+    from smelt_scaling.analyses import match_budgets as match_budgets
     from smelt_scaling.analyses import notes_of as notes_of
     from smelt_scaling.analyses import parameter_conventions as parameter_conventions
     from smelt_scaling.analyses import predict as predict
@@ -69,6 +73,7 @@ _EXPORTS = {
     "FrontierError": "smelt_scaling.errors",
     "IngestError": "smelt_scaling.errors",
     "LAWS": "smelt_scaling.laws",
+    "ModelConfig": "smelt_scaling.accounting",
     "Note": "smelt_scaling.errors",
     "ProbeWriter": "smelt_scaling.analyses",
     "SmeltScalingError": "smelt_scaling.errors",
@@ -84,12 +89,15 @@ _EXPORTS = {
     "design_report": "smelt_scaling.analyses",
     "downstream": "smelt_scaling.analyses",
     "domains": "smelt_scaling.analyses",
+    "endpoint_grid": "smelt_scaling.analyses",
     "example_endpoints": "smelt_scaling.papers.example",
     "fit": "smelt_scaling.study",
+    "flops_report": "smelt_scaling.analyses",
     "get_law": "smelt_scaling.laws",
     "length_gains": "smelt_scaling.analyses",
     "load_paper": "smelt_scaling.papers",
     "load_study": "smelt_scaling.study",
+    "match_budgets": "smelt_scaling.analyses",
     "notes_of": "smelt_scaling.analyses",
     "parameter_conventions": "smelt_scaling.analyses",
     "predict": "smelt_scaling.analyses",

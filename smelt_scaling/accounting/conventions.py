@@ -61,7 +61,7 @@ CONVENTIONS = {
             causal=True,
             over="documents",
             includes="matrices and router at every visit, half of the scores of a document of mean length; no head",
-            source="inferred from the survey's tables, which it reproduces to their last digit",
+            source="inferred from the SMELT paper's tables, which it reproduces to their last digit",
         ),
         Convention(
             name="megatron",
@@ -150,7 +150,7 @@ def flops_per_token(ledger: Ledger, convention: str | Convention, lengths: Lengt
 
     Examples
     --------
-    The survey's baseline of 200M active parameters at 95 % sparsity, printed as 1.33e9:
+    The SMELT paper's baseline of 200M active parameters at 95 % sparsity, printed as 1.33e9:
 
     >>> from smelt_scaling.accounting.config import Experts, ModelConfig
     >>> from smelt_scaling.accounting.ledger import make_ledger

@@ -122,7 +122,7 @@ def make_ledger(config: ModelConfig) -> Ledger:
 
     Examples
     --------
-    The survey's baseline of 200M active parameters at 95 % sparsity, 3.87 B without embeddings:
+    The SMELT paper's baseline of 200M active parameters at 95 % sparsity, 3.87 B without embeddings:
 
     >>> from smelt_scaling.accounting.config import Experts
     >>> config = ModelConfig(hidden=1280, layers=12, heads=10, kv_heads=2, head_dim=128,

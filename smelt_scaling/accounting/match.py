@@ -29,7 +29,7 @@ Mask = NDArray[np.bool_]
 class Tolerance:
     """How far each budget may deviate, as a fraction.
 
-    The defaults are what the survey reached in its 12 sparse cells, rounded up: 3.9, 1.0 and 3.6 %.
+    The defaults are what the SMELT paper reached in its 12 sparse cells, rounded up: 3.9, 1.0 and 3.6 %.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def middle_span(layers: int, share: float) -> tuple[int, int]:
 
     Examples
     --------
-    The survey's spans, which it counts from 1: 3 to 7 of 10, 4 to 9 of 12, 6 to 15 of 20, 8 to 22 of 30.
+    The SMELT paper's spans, which it counts from 1: 3 to 7 of 10, 4 to 9 of 12, 6 to 15 of 20, 8 to 22 of 30.
 
     >>> [middle_span(layers, 0.5) for layers in (10, 12, 20, 30)]
     [(2, 6), (3, 8), (5, 14), (7, 21)]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from smelt_scaling.analyses.ablations import compare_levels
 from smelt_scaling.analyses.allocation import allocate
+from smelt_scaling.analyses.budget_ledger import flops_report
+from smelt_scaling.analyses.budget_matches import match_budgets
 from smelt_scaling.analyses.calibration import downstream, read_scores
 from smelt_scaling.analyses.conventions import parameter_conventions
 from smelt_scaling.analyses.design import design_report
+from smelt_scaling.analyses.endpoint_grid import endpoint_grid
 from smelt_scaling.analyses.frames import notes_of
 from smelt_scaling.analyses.gadre import gadre_forecast
 from smelt_scaling.analyses.gain import ce_gain
@@ -24,9 +27,12 @@ __all__ = [
     "compare_levels",
     "design_report",
     "downstream",
+    "endpoint_grid",
+    "flops_report",
     "gadre_forecast",
     "length_gains",
     "domains",
+    "match_budgets",
     "notes_of",
     "parameter_conventions",
     "predict",

@@ -22,6 +22,8 @@ from smelt_scaling.cli.endpoints_command import register as register_endpoints
 from smelt_scaling.cli.example_command import register as register_example
 from smelt_scaling.cli.explain_command import register as register_explain
 from smelt_scaling.cli.fit_command import register as register_fit
+from smelt_scaling.cli.flops_command import register as register_flops
+from smelt_scaling.cli.grid_command import register as register_grid
 from smelt_scaling.cli.lengths_command import register as register_lengths
 from smelt_scaling.cli.output import talk
 from smelt_scaling.cli.parser_errors import Refused, refusal
@@ -67,6 +69,8 @@ for register in (
     register_shots,
     register_ablations,
     register_probes,
+    register_flops,
+    register_grid,
     register_reproduce,
     register_explain,
 ):

@@ -13,8 +13,6 @@ import typer
 from smelt_scaling.cli import options as o
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from smelt_scaling.ingest import LogEndpoints
 
 __all__ = ["register"]
@@ -98,6 +96,7 @@ def select_endpoints(
     force: Annotated[bool, _option("--force", help="Replace existing files.", panel=None)] = False,
 ) -> None:
     """Read logs and write endpoints."""
+    from smelt_scaling.cli.files import require_target, write_table
     from smelt_scaling.cli.output import talk, tell_notes, writing
     from smelt_scaling.cli.parse import parse_pairs
     from smelt_scaling.errors import UsageError
@@ -125,13 +124,13 @@ def select_endpoints(
     if manifest is not None and manifest.suffix.lower() != ".json":
         raise UsageError(f"--manifest {manifest}: it is written as JSON; end its name in .json")
     for path in targets:
-        _refuse_target(path, force)
+        require_target(path, force)
     if template is not None:
         with _progress() as progress:
             scanned = scan_logs(logs, mapping=named, reader=reader, skip_unreadable=skip, progress=progress)
         frame = scanned.template(run_pattern)
         with writing(template):
-            _write(frame, template)
+            write_table(frame, template)
         talk(f"wrote {template}: {len(frame)} runs; fill in the empty cells, then add --runs {template}")
         return
     rules = Rules(annealed=annealed, include_unfinished=unfinished, smooth=smooth)
@@ -154,10 +153,10 @@ def select_endpoints(
     tell_notes(found.notes)
     if out is not None:
         with writing(out):
-            _write(found.endpoints.to_frame(), out)
+            write_table(found.endpoints.to_frame(), out)
         for name, path in long_files.items():
             with writing(path):
-                _write(found.long[name], path)
+                write_table(found.long[name], path)
     if manifest is not None:
         with writing(manifest):
             manifest.write_text(found.manifest_json(context.obj), encoding="utf-8")
@@ -178,26 +177,6 @@ def _summarise(
         talk(f"wrote {manifest}")
     if out is not None:
         talk(f"wrote {out}", f"next: smelt-scaling check {quote(str(out))}")
-
-
-def _refuse_target(path: Path, force: bool) -> None:
-    from smelt_scaling.errors import UsageError
-
-    kinds = (".parquet", ".csv", ".jsonl", ".json")
-    if path.suffix.lower() not in kinds:
-        raise UsageError(f"{path}: the name of the file says how it is written; end it in {', '.join(kinds)}")
-    if path.exists() and not force:
-        raise UsageError(f"{path}: exists and is not replaced; choose another name, or add --force")
-
-
-def _write(frame: pd.DataFrame, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix.lower() == ".parquet":
-        frame.to_parquet(path, index=False)
-    elif path.suffix.lower() == ".csv":
-        frame.to_csv(path, index=False, lineterminator="\n")
-    else:
-        frame.to_json(path, orient="records", lines=True, double_precision=15)
 
 
 @contextmanager

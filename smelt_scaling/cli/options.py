@@ -62,7 +62,7 @@ __all__ = [
 #: Where `fit` saves and the analyses read, unless told otherwise.
 DEFAULT_STUDY = Path("reports/study")
 #: Help panels.
-MAIN, SPLITS, EVIDENCE = "Main", "Splits", "Evidence"
+MAIN, SPLITS, EVIDENCE, ACCOUNTING = "Main", "Splits", "Evidence", "Accounting"
 DATA, FIT, RESULT = "Table", "Fit", "Result"
 
 

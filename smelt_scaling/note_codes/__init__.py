@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from smelt_scaling.note_codes._budgets import BUDGETS
 from smelt_scaling.note_codes._code import NoteCode
 from smelt_scaling.note_codes._downstream import DOWNSTREAM
 from smelt_scaling.note_codes._log_tables import LOG_TABLES
@@ -27,6 +28,7 @@ STAGES: dict[str, dict[str, NoteCode]] = {
     "Lengths, shots and ablations": MEASURED,
     "Parts of an evaluation": SPLITS,
     "Probes of a second visit": MECHANISMS,
+    "Budgets of models": BUDGETS,
     "Published and simulated numbers": PUBLISHED,
 }
 

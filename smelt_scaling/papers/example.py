@@ -14,8 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from smelt_scaling.accounting import Lengths
+from smelt_scaling.accounting.grid import GridModel, Schedule, grid_columns
 from smelt_scaling.endpoints import Endpoints
-from smelt_scaling.papers import Paper, load_paper, parse_number
+from smelt_scaling.papers import Paper, load_paper
+from smelt_scaling.papers.models import DOCUMENT_LENGTH, paper_models
 from smelt_scaling.synth import simulate
 
 __all__ = ["EXAMPLE_SEED", "example_endpoints", "write_example"]
@@ -25,6 +28,9 @@ EXAMPLE_SEED = 0
 
 #: A fit of 6 coefficients to 72 endpoints shrinks the residuals: sd = rmse * sqrt(72 / (72 - 6)).
 _SD_OVER_RMSE = 1.044
+
+#: What the example holds of a grid, besides losses.
+_COLUMNS = ("arch", "scale", "cell", "trunk", "run", "F", "S", "D", "N", "N_act")
 
 #: Losses keep this many decimals, as a log would print them; platforms differ far below that.
 _DECIMALS = 6
@@ -67,34 +73,32 @@ def example_endpoints(seed: int = EXAMPLE_SEED) -> Endpoints:
 
 def example_design(paper: Paper) -> dict[str, NDArray[Any]]:
     """Return the paper's fitted grid as columns of length 144, without losses."""
+    models, schedule, lengths = paper_grid(paper)
+    columns = grid_columns(models, schedule, convention="smelt", lengths=lengths)
+    kept = {name: columns[name] for name in _COLUMNS}
+    return kept | {"source": np.full(len(kept["arch"]), "simulated")}
+
+
+def paper_grid(paper: Paper) -> tuple[list[GridModel], Schedule, Lengths]:
+    """Return the models that a paper fitted, its schedule, and its documents."""
     recipe = paper.tables["recipe"]
 
     def quantity(name: str) -> float:
         return float(recipe.select(quantity=name).numbers("value")[0])
 
-    rows = []
-    for config in paper.tables["configurations"].records():
-        if config["tier"] == "0%":  # the paper leaves this tier out of its fits
-            continue
-        cell = f"{config['scale']}/{config['tier']}"
-        trunk = f"{config['arch']}/{cell}"
-        for step in recipe.select(quantity="branch_start").column("value"):
-            rows.append(
-                {
-                    "arch": config["arch"],
-                    "scale": config["scale"],
-                    "cell": cell,
-                    "trunk": trunk,
-                    "run": f"{trunk}/{int(step):06d}",
-                    "F": float(config["F_inferred"]),
-                    "S": parse_number(config["S"]),
-                    "D": int(step) * quantity("tokens_per_step") + quantity("branch_tokens"),
-                    "N": float(config["N_inferred"]),
-                    "N_act": float(config["N_act_inferred"]),
-                    "source": "simulated",
-                }
-            )
-    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    schedule = Schedule(
+        steps=tuple(int(step) for step in recipe.select(quantity="branch_start").column("value")),
+        sequences=int(quantity("sequences_per_step")),
+        sequence_length=int(quantity("context_length")),
+        branch_tokens=quantity("branch_tokens"),
+    )
+    models = [
+        GridModel(arch=model.arch, scale=model.scale, cell=model.cell, config=model.config, S=model.S)
+        for model in paper_models(paper).values()
+        # the paper leaves the tier of S = 0 out of its fits
+        if model.tier != "0%" and model.config is not None
+    ]
+    return models, schedule, DOCUMENT_LENGTH
 
 
 def write_example(path: str | Path, seed: int = EXAMPLE_SEED) -> Path:

@@ -25,6 +25,7 @@ TABLES = (
     *("calibration", "wins", "points", "curve"),
     *("ratios", "comparisons", "changes", "tasks", "summary", "dunnett", "tukey"),
     *("pairs", "sharing", "correlation", "members"),
+    *("totals", "conventions", "cache", "searches", "windows"),
 )
 
 #: A text cell that starts with one of these is a formula to a spreadsheet.

@@ -11,6 +11,7 @@ from smelt_scaling._json import dumps
 from smelt_scaling.analyses.design import PARTS
 from smelt_scaling.analyses.frames import notes_of
 from smelt_scaling.errors import CAPTIONED, Note, UsageError
+from smelt_scaling.reporting.budgets import flops_document, grid_document, match_document
 from smelt_scaling.reporting.design import design_document
 from smelt_scaling.reporting.document import Document
 from smelt_scaling.reporting.downstream import downstream_document
@@ -96,6 +97,7 @@ def render_frame(
         | MEASURED_LAYOUTS
         | SPLIT_LAYOUTS
         | {"check": partial(design_document, part=part), "downstream": downstream_document}
+        | {"flops": flops_document, "match": match_document, "grid": grid_document}
     )
     if command not in layouts:
         raise UsageError(f"command {command!r} has no table; choose from {', '.join(layouts)}")
@@ -104,6 +106,9 @@ def render_frame(
 
 #: A column that only the frame of one analysis has -> that analysis.
 _TELLING = {
+    "forward_flops": "flops",
+    "toml": "match",
+    "step": "grid",
     "bucket": "lengths",
     "gap": "shots",
     "delta": "ablations",

@@ -1,0 +1,191 @@
+"""The whole diagnosis of one gain: every part run, its findings first, its tables behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from smelt_scaling.analyses.diagnostics.findings import VERDICTS, Finding
+from smelt_scaling.analyses.diagnostics.headline import headline_of
+from smelt_scaling.analyses.frames import Carried, finish_frame, notes_of
+from smelt_scaling.analyses.gain import ce_gain
+from smelt_scaling.analyses.side import IntervalKind
+from smelt_scaling.analyses.view import view_of
+from smelt_scaling.errors import Note, SmeltScalingError, UsageError
+from smelt_scaling.formatting import UNREACHABLE, format_interval, format_percent
+from smelt_scaling.study import Study
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["PARTS", "Part", "diagnose"]
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One part of a diagnosis.
+
+    Parameters
+    ----------
+    module : str
+        Module of this package that holds it.
+    name : str
+        Its function of a study, which returns a frame.
+    says : str
+        What it answers, in a few words.
+    """
+
+    module: str
+    name: str
+    says: str
+
+    def functions(self) -> tuple[Callable[..., pd.DataFrame], Callable[[pd.DataFrame], list[Finding]]]:
+        """Return the function that makes the frame, and the one that reads its findings."""
+        found = import_module(f"smelt_scaling.analyses.diagnostics.{self.module}")
+        return getattr(found, self.name), getattr(found, f"{self.name}_findings")
+
+
+#: The parts, in the order in which a reader asks.
+PARTS: dict[str, Part] = {}
+
+
+def diagnose(
+    study: Study,
+    *,
+    target: str | None = None,
+    reference: str | None = None,
+    budget: float | None = None,
+    sparsity: float | None = None,
+    parts: Iterable[str] | None = None,
+    level: float = 0.95,
+    interval: IntervalKind = "percentile",
+    progress: Callable[[str, int, int], None] | None = None,
+) -> pd.DataFrame:
+    """Ask of one gain what a hostile reader would.
+
+    Parameters
+    ----------
+    study : Study
+        Fitted architectures.
+    target, reference, budget, sparsity : optional
+        Which gain; see `headline_of`.
+    parts : iterable of str, optional
+        Some of `PARTS`; all by default.
+    level, interval
+        Of the interval of the gain, as for `ce_gain`.
+    progress : callable, optional
+        Called with (part, parts done, parts in all).
+
+    Returns
+    -------
+    DataFrame
+        One row per finding: ``part, check, value, verdict, remedy``. ``.attrs`` holds ``notes``, ``settings``, the
+        gain itself as the only row of ``headline``, and the tables of every part under its name, further ones beside.
+
+    Raises
+    ------
+    UsageError
+        If an argument is invalid.
+    FrontierError
+        If there is no gain to diagnose: a fit is not certified, or identifies no frontier.
+    """
+    chosen = tuple(PARTS if parts is None else dict.fromkeys(parts))
+    if unknown := [name for name in chosen if name not in PARTS]:
+        raise UsageError(f"part {unknown[0]!r} is unknown; choose from {', '.join(PARTS)}")
+    if not isinstance(study, Study):
+        raise UsageError("a diagnosis fits again, so it needs the runs: give a study, not published surfaces")
+    headline, notes = headline_of(study, target=target, reference=reference, budget=budget, sparsity=sparsity)
+    asked = {
+        "target": headline.target,
+        "reference": headline.reference,
+        "budget": headline.budget,
+        "sparsity": headline.sparsity,
+    }
+    gain = ce_gain(
+        study,
+        headline.budget,
+        target=headline.target,
+        reference=headline.reference,
+        sparsities=headline.sparsity,
+        level=level,
+        interval=interval,
+    )
+    found = [_gain_finding(gain, level)]
+    tables: dict[str, Carried] = {}
+    told: list[Note] = [*notes, *notes_of(gain)]
+    for done, name in enumerate(chosen):
+        if progress is not None:
+            progress(name, done, len(chosen))
+        run, findings = PARTS[name].functions()
+        try:
+            frame = run(study, **asked)
+        except (
+            SmeltScalingError
+        ) as error:  # one part that this table cannot answer leaves the others standing
+            found.append(
+                Finding(
+                    part=name,
+                    check=PARTS[name].says,
+                    value="not available",
+                    verdict="unknown",
+                    remedy=str(error),
+                )
+            )
+            continue
+        found += findings(frame)
+        told += notes_of(frame)
+        tables[name] = _rows(frame)
+        tables |= {str(key): rows for key, rows in frame.attrs.items() if isinstance(rows, Carried)}
+    if progress is not None:
+        progress("", len(chosen), len(chosen))
+    frame = finish_frame(
+        [finding.to_dict() for finding in found],
+        view_of(study),
+        told,
+        level=level,
+        interval=interval,
+        **asked,
+        parts=list(chosen),
+    )
+    frame.attrs["headline"] = _rows(gain)
+    frame.attrs |= tables
+    return frame
+
+
+def _gain_finding(gain: pd.DataFrame, level: float) -> Finding:
+    """Return the gain with its interval: the sampling of cells under this law alone."""
+    (row,) = gain.to_dict(orient="records")
+    point = UNREACHABLE if row["unreachable"] else format_percent(row["gain"])
+    lo, hi = row["gain_lo"], row["gain_hi"]
+    if lo is None and hi is None and not row["hi_unreachable"]:
+        return Finding(
+            part="gain",
+            check="gain, no interval",
+            value=point,
+            verdict="unknown",
+            remedy="fit again with --bootstrap, or --interval jackknife-t",
+        )
+    ends = format_interval(lo, hi, lo_unreachable=lo is None, hi_unreachable=row["hi_unreachable"])
+    resolved = (lo is not None and lo > 0) or (hi is not None and hi < 0)
+    return Finding(
+        part="gain",
+        check=f"gain, {100 * level:g} % interval of the sampling of cells",
+        value=f"{point} {ends}",
+        verdict="fine" if resolved else "caution",
+        remedy=""
+        if resolved
+        else "not distinguishable from none; smelt-scaling plan says which runs would tell",
+    )
+
+
+def _rows(frame: pd.DataFrame) -> Carried:
+    return Carried({str(key): value for key, value in row.items()} for row in frame.to_dict(orient="records"))
+
+
+def worst(findings: Iterable[Finding]) -> str:
+    """Return the worst verdict of all."""
+    return max((finding.verdict for finding in findings), key=VERDICTS.index, default="fine")

@@ -1,0 +1,148 @@
+"""A model by any of its names: a Hugging Face config.json, our TOML, or one of a published study."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+
+from smelt_scaling.accounting import Lengths, ModelConfig
+from smelt_scaling.errors import DataError, Note, UsageError, info
+
+__all__ = ["NamedModel", "open_model", "read_lengths"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedModel:
+    """A model with what its source says besides.
+
+    Parameters
+    ----------
+    name : str
+        As it was asked for.
+    config : ModelConfig
+        Its dimensions.
+    lengths : Lengths or None
+        Documents of its training, where the source states them.
+    notes : tuple of Note
+        What was inferred, and what is not counted.
+    """
+
+    name: str
+    config: ModelConfig
+    lengths: Lengths | None = None
+    notes: tuple[Note, ...] = ()
+
+
+def open_model(name: str) -> NamedModel:
+    """Open a model.
+
+    Parameters
+    ----------
+    name : str
+        A file that ends in ``.json`` (a Hugging Face configuration) or ``.toml`` (our fields), a folder with a
+        ``config.json``, or ``PAPER:ARCH/SCALE/TIER`` such as ``smelt:baseline/200M/95%``.
+
+    Raises
+    ------
+    DataError
+        If the file breaks a rule, or the paper leaves dimensions undetermined.
+    UsageError
+        If nothing has that name.
+
+    Examples
+    --------
+    >>> open_model("smelt:smelt/200M/95%").config.hidden
+    1056
+    """
+    path = Path(name)
+    if ":" in name and not path.exists():
+        return _published(name)
+    if path.is_dir():
+        path = path / "config.json"
+    if path.suffix == ".toml":
+        from smelt_scaling.accounting.toml_files import read_toml
+
+        return NamedModel(name=name, config=read_toml(path))
+    if path.suffix == ".json":
+        from smelt_scaling.accounting.huggingface import read_huggingface
+
+        config, notes = read_huggingface(path)
+        return NamedModel(name=name, config=config, notes=notes)
+    raise UsageError(
+        f"model {name!r}: give a config.json, a .toml file, or a published one such as smelt:baseline/200M/95%"
+    )
+
+
+def _published(name: str) -> NamedModel:
+    """Return a model of a shipped paper."""
+    from smelt_scaling.papers import PAPERS, load_paper
+    from smelt_scaling.papers.models import DOCUMENT_LENGTH, paper_models
+
+    source, _, wanted = name.partition(":")
+    if source not in PAPERS:
+        raise UsageError(
+            f"model {name!r}: there is no file of that name, and no paper {source!r}; "
+            f"papers are {', '.join(PAPERS)}"
+        )
+    models = paper_models(load_paper(source))
+    if wanted not in models:
+        near = get_close_matches(wanted, models, n=1)
+        hint = f"did you mean {source}:{near[0]}?" if near else f"the first is {source}:{next(iter(models))}"
+        raise UsageError(f"model {name!r}: paper {source} has no such configuration; {hint}")
+    model = models[wanted]
+    if model.config is None:
+        raise DataError(
+            f"model {name}: the paper's numbers do not determine its dimensions; "
+            f"its FLOPs per token are about {model.F:.4g} and its parameters {model.N:.4g}"
+        )
+    note = info(
+        "inferred_dimensions",
+        f"{name}: {', '.join(model.inferred)} are not printed; they are solved from the printed numbers",
+        len(model.inferred),
+    )
+    return NamedModel(
+        name=name, config=replace(model.config, name=name), lengths=DOCUMENT_LENGTH, notes=(note,)
+    )
+
+
+def read_lengths(text: str) -> Lengths:
+    """Read document lengths: one number, or a table.
+
+    Parameters
+    ----------
+    text : str
+        A mean length such as ``784``; a CSV or Parquet file with a column ``length`` and, if lengths repeat, ``count``;
+        or a file with the one column ``cu_seqlens``, running sums from 0.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read or has other columns.
+    UsageError
+        If the text is neither a number nor a file, or a length is below 1.
+    """
+    try:
+        return Lengths.of(float(text))
+    except ValueError:
+        pass
+    path = Path(text)
+    if not path.is_file():
+        raise UsageError(
+            f"document lengths {text!r}: give a mean length such as 784, or a file with a column length"
+        )
+    from smelt_scaling.ingest.tidy import read_table
+
+    kinds = dict.fromkeys(("length", "count", "cu_seqlens"), "number")
+    frame, _ = read_table(text, kinds=kinds)
+    columns = {str(name): frame[name].to_numpy() for name in frame}
+    try:
+        if "cu_seqlens" in columns:
+            return Lengths.from_cu_seqlens(columns["cu_seqlens"])
+        if "length" in columns:
+            return Lengths.of(columns["length"], columns.get("count"))
+    except (UsageError, ValueError) as error:
+        raise DataError(f"{text}: {error}") from error
+    raise DataError(
+        f"{text}: columns {', '.join(columns)}; a column length (and count) or cu_seqlens is needed"
+    )

@@ -1,0 +1,51 @@
+"""``smelt-scaling grid``."""
+
+from __future__ import annotations
+
+import typer
+
+from smelt_scaling.cli import budget_options as b
+from smelt_scaling.cli import options as o
+
+__all__ = ["register"]
+
+HELP = """Endpoints that a planned study will give: sizes, tokens, compute, before any run.
+
+\bExample:
+  $ smelt-scaling grid smelt --table grid.parquet
+  ...
+  arch      cells  endpoints  ...
+  baseline     12         72  ...
+  ...
+
+STUDY.toml names the models and the schedule (docs/flops.md). The table has no losses: simulate them, or plan with it.
+"""
+
+
+def show_grid(
+    context: typer.Context,
+    study: b.StudyPlanArgument,
+    table: b.TableOption = None,
+    force: b.ForceOption = False,
+    form: o.FormatOption = o.Format.table,
+    out: o.OutOption = None,
+) -> None:
+    """Tabulate planned endpoints."""
+    from smelt_scaling.analyses import endpoint_grid
+    from smelt_scaling.cli.files import require_target, write_table
+    from smelt_scaling.cli.output import finish, talk, writing
+
+    if table is not None:
+        require_target(table, force)
+    frame = endpoint_grid(study)
+    if table is not None:
+        with writing(table):
+            write_table(frame, table)
+    finish("grid", frame, form=form, argv=context.obj, source={"source": study}, out=out)
+    if table is not None:
+        talk(f"wrote {table}")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("grid", help=HELP, rich_help_panel=o.ACCOUNTING)(show_grid)

@@ -1,0 +1,32 @@
+"""Codes of budgets of models."""
+
+from __future__ import annotations
+
+from smelt_scaling.note_codes._code import NoteCode
+
+__all__ = ["BUDGETS"]
+
+BUDGETS: dict[str, NoteCode] = {
+    "not_counted": NoteCode(
+        "info",
+        "A configuration holds something besides the decoder, such as an encoder of images; it is not counted.",
+        "Nothing, where only the decoder is compared. Otherwise add its cost to both sides by hand, and say so.",
+    ),
+    "inferred_dimensions": NoteCode(
+        "info",
+        "Some dimensions of a published model are not printed; they are solved from the numbers that are.",
+        "Take budgets from it, not advice on shapes: the printed numbers fix the width of experts and of queries, "
+        "while the split of a width into heads is only consistent with them.",
+    ),
+    "sequence_length": NoteCode(
+        "info",
+        "Nothing states how long training sequences are, so 4096 tokens are assumed.",
+        "State them with --seq-len. Conventions that count documents take their lengths from --doc-len.",
+    ),
+    "no_match": NoteCode(
+        "warning",
+        "No shape of the search is within tolerance of all three budgets.",
+        "The deviations of the nearest shape are shown. Widen what is out: --tolerance, a smaller --head-dim-multiple "
+        "for the cache, --ffn-multiple or --expert-multiple for parameters.",
+    ),
+}
