@@ -321,6 +321,8 @@ def _dense_layers(keys: _Keys, layers: int) -> tuple[int, ...]:
     """Return the layers without experts: the first few, named ones, and all but every n-th."""
     first = keys.count("first_k_dense_replace", 0)
     named = keys.get("mlp_only_layers", ())
+    if beyond := [layer for layer in named if not 0 <= layer < layers]:
+        raise DataError(f"{keys.source}: mlp_only_layers holds {beyond[0]}: layers are 0 to {layers - 1}")
     step = keys.count("decoder_sparse_step", keys.count("moe_layer_freq", 1))
     if step == 0:
         raise DataError(f"{keys.source}: decoder_sparse_step 0: must be 1 or more")

@@ -67,7 +67,8 @@ class Search:
     queries : (float, float)
         Width of all queries over the hidden width.
     experts : (float, float)
-        Number of experts over that which keeps their FLOPs and parameters: the reference's times L'/L.
+        Number of experts over that which keeps their FLOPs and parameters: the reference's times how much more often
+        a stored layer runs.
     """
 
     head_dim: tuple[int, int] = (64, 128)
@@ -266,7 +267,9 @@ def _shapes(
     hidden = _multiples(centre * search.hidden[0], centre * search.hidden[1], search.hidden_multiple)
     count = np.zeros(1, dtype=np.int64)
     if reference.experts is not None:
-        usual = reference.experts.count / ratio
+        # what a stored layer is run for: a loop leaves room for more experts, more depth does not
+        runs = (template.executed_layers / template.layers) / (reference.executed_layers / reference.layers)
+        usual = reference.experts.count * runs
         count = _multiples(usual * search.experts[0], usual * search.experts[1], search.expert_multiple)
         count = count[count >= reference.experts.active]
     rows = []

@@ -85,7 +85,6 @@ class Shapes:
             query_width=self.heads * self.head_dim,
             key_value_width=self.kv_heads * self.head_dim,
         )
-        many.vocab = 0  # no budget holds embedding or head
         ledger = make_ledger(many)
         flops = TRAINING * sum(flops_of_term(term, convention, lengths) for term in ledger.terms)
         return (

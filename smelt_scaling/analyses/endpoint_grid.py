@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from smelt_scaling.accounting import Lengths
+from smelt_scaling.accounting import Lengths, get_convention
 from smelt_scaling.accounting.grid import GridModel, Schedule, grid_columns
 from smelt_scaling.analyses.frames import Carried
 from smelt_scaling.analyses.models import NamedModel, open_model
@@ -150,8 +150,14 @@ def _read(path: Path) -> tuple[list[GridModel], Schedule, dict[str, Any], list[N
             )
         except SmeltScalingError as error:
             raise DataError(f"{path}: model {number}: {error}") from error
-    lengths = Lengths.of(record["doc_len"]) if "doc_len" in record else None
-    options = {"convention": record.get("convention", "smelt"), "lengths": lengths}
+    try:
+        lengths = Lengths.of(record["doc_len"]) if "doc_len" in record else None
+        options: dict[str, Any] = {
+            "convention": get_convention(record.get("convention", "smelt")).name,
+            "lengths": lengths,
+        }
+    except (UsageError, ValueError, TypeError) as error:
+        raise DataError(f"{path}: {error}") from error
     if "kv_bytes" in record:
         options["bytes_per_element"] = record["kv_bytes"]
     return models, schedule, options, notes

@@ -131,10 +131,12 @@ def read_lengths(text: str) -> Lengths:
         raise UsageError(
             f"document lengths {text!r}: give a mean length such as 784, or a file with a column length"
         )
-    from smelt_scaling.ingest.tidy import read_table
+    import pandas as pd
 
-    kinds = dict.fromkeys(("length", "count", "cu_seqlens"), "number")
-    frame, _ = read_table(text, kinds=kinds)
+    try:
+        frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+    except (OSError, ValueError) as error:  # not Parquet, not UTF-8, or no table
+        raise DataError(f"{text}: cannot be read as a table ({str(error).splitlines()[0]})") from error
     columns = {str(name): frame[name].to_numpy() for name in frame}
     try:
         if "cu_seqlens" in columns:

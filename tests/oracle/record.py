@@ -1,7 +1,7 @@
 """Write ``recorded/`` anew: files by the real producers, and what the real readers say of them.
 
-Needs the packages of the extra ``oracle``: ``python tests/oracle/record.py``. Tests read the recorded files always, and
-new ones where these packages are installed.
+Needs the packages of the extra ``oracle``: ``python tests/oracle/record.py``, with names of packages for only some.
+Tests read the recorded files always, and new ones where these packages are installed.
 """
 
 from __future__ import annotations
@@ -16,12 +16,20 @@ from pathlib import Path
 
 RECORDED = Path(__file__).parent / "recorded"
 #: Module that makes and reads files -> the package that does it.
-PRODUCERS = {"make_tensorboard": "tensorboard", "make_wandb": "wandb", "make_mlflow": "mlflow-skinny"}
+PRODUCERS = {
+    "make_tensorboard": "tensorboard",
+    "make_wandb": "wandb",
+    "make_mlflow": "mlflow-skinny",
+    "make_transformers": "transformers",
+}
 
 
 def main() -> None:
     """Make everything in an empty folder, and keep it."""
+    wanted = sys.argv[1:] or list(PRODUCERS.values())
     for name, package in PRODUCERS.items():
+        if package not in wanted:
+            continue
         module = importlib.import_module(name)
         with tempfile.TemporaryDirectory() as temporary:
             made = Path(temporary) / "made"

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from smelt_scaling.accounting import Lengths, flops_per_token, make_ledger
+from smelt_scaling.accounting.huggingface import FAMILIES, read_huggingface
 from smelt_scaling.ingest.events import Block, Event, Facts, Flaw, Resumed
 from smelt_scaling.ingest.keys import Keys
 from smelt_scaling.ingest.readers import READERS
@@ -177,3 +179,22 @@ def test_the_real_wandb_has_what_the_cloud_reader_calls() -> None:
     assert one.summary_metrics == {"loss": 2.5}
     assert issubclass(wandb.errors.CommError, wandb.errors.Error)
     assert signature(wandb.Api).parameters["overrides"].default is None
+
+
+def test_configurations_hold_what_transformers_counts(tmp_path: Path, anew: bool) -> None:
+    """Parameters of every family on the meta device, and FLOPs of tiny models as torch counts them."""
+    if anew:
+        package("torch")
+        package("transformers")
+    folder, runs = files(tmp_path, "make_transformers", "transformers", anew=anew)
+    length = script("make_transformers").LENGTH
+    for name, counted in runs.items():
+        config, _ = read_huggingface(folder / f"{name}.json")
+        ledger = make_ledger(config)
+        assert ledger.parameters(embedding="all") == counted["parameters"], name
+        if "forward_flops" in counted:  # every matrix and the head, and scores without a causal discount
+            flops = flops_per_token(ledger, "palm", Lengths.of(length)) / 3 * length
+            assert flops == counted["forward_flops"], name
+    assert {name.removeprefix("tiny ") for name in runs if name.startswith("tiny ")} == {*FAMILIES} - {
+        "kimi_k2"
+    }
