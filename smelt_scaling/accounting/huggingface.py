@@ -230,7 +230,7 @@ def from_huggingface(
     if kind not in FAMILIES:
         raise DataError(
             f"{source}: model_type {kind!r} is not known; known are {', '.join(FAMILIES)}; "
-            "for any other write the dimensions as TOML (docs/flops.md)"
+            "for any other write the dimensions as TOML (docs/budgets.md)"
         )
     family = FAMILIES[kind]
     keys = _Keys(record, family, source)

@@ -19,7 +19,7 @@ HELP = """FLOPs per token, parameters and KV cache of a model, term by term.
   FLOPs per token  1.367e9    1.329e9  1.029     +2.87%
   ...
 
-CONFIG is a Hugging Face config.json, TOML (docs/flops.md), or a published model. Looped layers store once, and
+CONFIG is a Hugging Face config.json, TOML (docs/budgets.md), or a published model. Looped layers store once, and
 compute and cache at every visit.
 """
 

@@ -18,7 +18,7 @@ HELP = """Endpoints that a planned study will give: sizes, tokens, compute, befo
   baseline     12         72  ...
   ...
 
-STUDY.toml names the models and the schedule (docs/flops.md). The table has no losses: simulate them, or plan with it.
+STUDY.toml names the models and the schedule (docs/budgets.md). The table has no losses: simulate them, or plan with it.
 """
 
 
