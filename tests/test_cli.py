@@ -58,7 +58,8 @@ PUBLISHED_TURNOVER = {
 
 COMMANDS = [
     *("example", "endpoints", "check", "fit", "ce-gain", "allocate", "predict", "domains", "sources"),
-    *("downstream", "lengths", "shots", "ablations", "probes", "reproduce", "explain"),
+    *("downstream", "lengths", "shots", "ablations", "probes"),
+    *("flops", "match", "grid", "reproduce", "explain"),
 ]
 HEAVY = ["matplotlib", "numpy", "pandas", "pyarrow", "scipy", "statsmodels"]
 

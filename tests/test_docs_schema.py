@@ -18,6 +18,8 @@ import pytest
 import typer
 
 from smelt_scaling import errors, example_endpoints
+from smelt_scaling.accounting import ModelConfig
+from smelt_scaling.accounting.toml_files import to_toml
 from smelt_scaling.cli import app, run
 from smelt_scaling.errors import NOTE_CODES
 
@@ -137,6 +139,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     items = [f"{row},100" for row in rows]
     (path / "shots.csv").write_text("\n".join(["arch,task,k,score,n_items", *items]))
     rows = [f"{name},{seed},{2 - 0.1 * j + 0.01 * seed}" for j, name in enumerate("abc") for seed in (0, 1)]
+    dense = ModelConfig(hidden=512, layers=4, heads=8, kv_heads=2, head_dim=64, d_ff=1408)
+    (path / "dense.toml").write_text(to_toml(dense))
     (path / "levels.csv").write_text("\n".join(["level,seed,value", *rows]))
     probed = {"cell": "c", "part": "Q", "visit": "1-2", "layer": "1", "head": "0", "value": 0.5}
     rows = [
@@ -235,6 +239,16 @@ COMMANDS: dict[str, list[list[str]]] = {
         ["probes", "probes.parquet", "--bootstrap", "50", "--by", "cell,layer,head"],
         ["probes", "probes.parquet", "--bootstrap", "0"],
     ],
+    "flops": [
+        ["flops", "smelt:smelt/200M/95%", "--compare", "smelt:baseline/200M/95%"],
+        ["flops", "smelt:baseline/200M/95%", "--control", "smelt:baseline/200M/0%", "--seq-len", "4096"],
+    ],
+    "match": [
+        ["match", "smelt:baseline/200M/95%", "--loops", "1,2"],
+        ["match", "smelt:baseline/200M/0%", "--top", "1"],
+        ["match", "dense.toml", "--loops", "1", "--seq-len", "2048", "--top", "1"],
+    ],
+    "grid": [["grid", "smelt"]],
     "reproduce": [["reproduce", "smelt"]],
     "check": [
         ["check", "runs.parquet"],

@@ -19,6 +19,7 @@ from scipy.stats import t
 
 from smelt_scaling import (
     Endpoints,
+    ModelConfig,
     Note,
     allocate,
     ce_gain,
@@ -28,8 +29,10 @@ from smelt_scaling import (
     downstream,
     example_endpoints,
     fit,
+    flops_report,
     length_gains,
     load_study,
+    match_budgets,
     notes_of,
     predict,
     probe_report,
@@ -37,8 +40,10 @@ from smelt_scaling import (
     shot_gaps,
 )
 from smelt_scaling import sources as source_groups
+from smelt_scaling.accounting.huggingface import from_huggingface
 from smelt_scaling.analyses.budgets import budgets_or_default
 from smelt_scaling.analyses.calibration import Scores
+from smelt_scaling.analyses.models import NamedModel, open_model
 from smelt_scaling.analyses.reproduction import reproduce
 from smelt_scaling.analyses.turning import turnover
 from smelt_scaling.cli.sources import open_source
@@ -556,6 +561,8 @@ def probed(**columns):
     return notes_of(probe_report(pd.DataFrame(plain | columns), bootstrap=0))
 
 
+TINY = ModelConfig(hidden=64, layers=2, heads=4, kv_heads=2, head_dim=16, d_ff=96)
+
 SCENARIOS: dict[str, Callable[[], tuple[Note, ...]]] = {
     "ignored_columns": lambda: read(mood=["good", "bad"]),
     "trimmed_text": lambda: read(arch=[" a", "a "]),
@@ -692,6 +699,13 @@ SCENARIOS: dict[str, Callable[[], tuple[Note, ...]]] = {
     "few_documents": lambda: probed(doc="a", position=[1, 2, 3, 4, 5, 6]),
     "broken_order": lambda: probed(probe="attention_cosine", part=["V"] * 3 + ["input"] * 3),
     "simulated": lambda: simulate(PAPER.surfaces, RUNS.to_frame().drop(columns=["loss", "source"]), sd=0.0).notes,
+    "not_counted": lambda: from_huggingface(
+        {"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 8, "vocab_size": 9,
+         "audio_config": {"hidden_size": 8}}
+    )[1],
+    "inferred_dimensions": lambda: open_model("smelt:baseline/200M/95%").notes,
+    "sequence_length": lambda: notes_of(flops_report(NamedModel(name="tiny", config=TINY))),
+    "no_match": lambda: notes_of(match_budgets("smelt:baseline/100M/0%")),
 }  # fmt: skip
 
 

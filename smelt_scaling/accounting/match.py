@@ -79,7 +79,7 @@ class Search:
     expert_multiple: int = 8
     hidden: tuple[float, float] = (0.7, 1.3)
     queries: tuple[float, float] = (0.9, 1.1)
-    experts: tuple[float, float] = (0.8, 1.2)
+    experts: tuple[float, float] = (0.66, 1.34)
 
     def __post_init__(self) -> None:
         for name in ("head_dim_multiple", "hidden_multiple", "ffn_multiple", "expert_multiple"):

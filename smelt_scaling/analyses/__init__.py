@@ -9,11 +9,11 @@ from smelt_scaling.analyses.budget_matches import match_budgets
 from smelt_scaling.analyses.calibration import downstream, read_scores
 from smelt_scaling.analyses.conventions import parameter_conventions
 from smelt_scaling.analyses.design import design_report
-from smelt_scaling.analyses.endpoint_grid import endpoint_grid
 from smelt_scaling.analyses.frames import notes_of
 from smelt_scaling.analyses.gadre import gadre_forecast
 from smelt_scaling.analyses.gain import ce_gain
 from smelt_scaling.analyses.lengths import length_gains
+from smelt_scaling.analyses.planned_grid import endpoint_grid
 from smelt_scaling.analyses.prediction import predict
 from smelt_scaling.analyses.probes import ProbeWriter, probe_report
 from smelt_scaling.analyses.reproduction import reproduce

@@ -50,7 +50,8 @@ def flops_report(
     seq_len : int, optional
         Tokens of a training sequence; 4096 by default.
     documents : Lengths, optional
-        Documents as packed under a mask that keeps them apart; those of the source by default, else whole sequences.
+        Documents as packed under a mask that keeps them apart; by default those that the source of the model, or of
+        the reference, states, else whole sequences.
     control : str or NamedModel, optional
         Dense model of the same scale, against which S = 1 - (F/F0) N0/N is counted.
     compare : str or NamedModel, optional
@@ -79,10 +80,11 @@ def flops_report(
     import pandas as pd
 
     one = _opened(model)
+    other = None if compare is None else _opened(compare)
     rule = get_convention(convention)
     if seq_len is not None and seq_len < 1:
         raise UsageError(f"seq_len {seq_len}: must be 1 or more")
-    packed = documents or one.lengths
+    packed = documents or one.lengths or (other.lengths if other else None)
     length = seq_len or SEQUENCE_LENGTH
     notes = list(one.notes)
     if seq_len is None and (packed is None or rule.over == "sequence"):
@@ -140,8 +142,7 @@ def flops_report(
             "control": dense.name,
         }
     ratios: list[dict[str, Any]] = []
-    if compare is not None:
-        other = _opened(compare)
+    if other is not None:
         notes += other.notes
         ratios = _ratios(one, other, rule, seen)
         settings["compare"] = other.name

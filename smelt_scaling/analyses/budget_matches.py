@@ -146,10 +146,12 @@ def match_budgets(
         )
         label = _label(loop)
         if not len(found):
-            notes.append(_none(found, label))
+            notes.append(_none(found, label, (tolerance or Tolerance()).kv))
         searches.append(_search_row(found, loop, depth))
         rows += _rows(found, loop, convention, seen, top=top, pareto=pareto)
     frame = pd.DataFrame(rows, columns=None if rows else _COLUMNS)
+    for name in ("first", "last", "experts"):  # whole numbers or None, which pandas would make floats
+        frame[name] = pd.Series([row[name] for row in rows], dtype=object)
     goal = budgets_of(one.config, convention, seen)
     allowed = tolerance or Tolerance()
     frame.attrs = {
@@ -198,14 +200,16 @@ def _label(loop: Loop | None) -> str:
     return "no loop" if loop is None else f"layers {loop.first} to {loop.last} {loop.times} times"
 
 
-def _none(found: Matches, label: str) -> Note:
+def _none(found: Matches, label: str, allowed: float) -> Note:
     """Say that nothing is within tolerance, and what the nearest shape misses by."""
     if found.nearest is None:
-        return warning(
-            "no_match",
-            f"{label}: no head geometry of the search meets the key-value cache; the closest is off by "
-            f"{found.kv_floor:.2%}: widen --tolerance kv, or allow a smaller --head-dim-multiple",
+        what = (
+            f"no head geometry of the search meets the key-value cache, the closest is off by {found.kv_floor:.2%}: "
+            "widen --tolerance kv, or allow a smaller --head-dim-multiple"
+            if found.kv_floor > allowed
+            else "no number of experts or hidden width of the search can be built: allow smaller multiples"
         )
+        return warning("no_match", f"{label}: {what}")
     flops, params, kv = found.nearest
     return warning(
         "no_match",

@@ -25,6 +25,7 @@ from smelt_scaling.cli.fit_command import register as register_fit
 from smelt_scaling.cli.flops_command import register as register_flops
 from smelt_scaling.cli.grid_command import register as register_grid
 from smelt_scaling.cli.lengths_command import register as register_lengths
+from smelt_scaling.cli.match_command import register as register_match
 from smelt_scaling.cli.output import talk
 from smelt_scaling.cli.parser_errors import Refused, refusal
 from smelt_scaling.cli.predict_command import register as register_predict
@@ -70,6 +71,7 @@ for register in (
     register_ablations,
     register_probes,
     register_flops,
+    register_match,
     register_grid,
     register_reproduce,
     register_explain,

@@ -58,7 +58,12 @@ StudyPlanArgument = Annotated[
 CountingOption = Annotated[Counting, typer.Option("--convention", help="How FLOPs per token are counted.")]
 SeqLenOption = Annotated[
     int | None,
-    typer.Option("--seq-len", metavar="TOKENS", show_default="4096", help="Tokens of a training sequence."),
+    typer.Option(
+        "--seq-len",
+        metavar="TOKENS",
+        show_default=False,
+        help="Tokens of a training sequence. [dim]\\[default: 4096][/dim]",
+    ),
 ]
 DocumentsOption = Annotated[
     str | None,
@@ -76,24 +81,39 @@ CompareOption = Annotated[
 ]
 LoopsOption = Annotated[
     list[str] | None,
-    typer.Option("--loops", metavar="N", show_default="2", help="How often the span runs; 1 for no loop."),
+    typer.Option(
+        "--loops",
+        metavar="N",
+        show_default=False,
+        help="How often the span runs; 1 for no loop. [dim]\\[default: 2][/dim]",
+    ),
 ]
 SpanOption = Annotated[
     list[str] | None,
     typer.Option(
         "--span",
         metavar="SPAN",
-        show_default="middle:0.5",
-        help="Layers that loop: middle:0.5, middle:6, or 3-8 counted from 0.",
+        show_default=False,
+        help="Layers that loop, such as middle:0.5, middle:6, or 3-8 counted from 0. "
+        "[dim]\\[default: middle:0.5][/dim]",
     ),
 ]
 LayersOption = Annotated[
     int | None, typer.Option("--layers", metavar="N", help="Physical layers of the match.")
 ]
-HeadDimMultipleOption = Annotated[int, typer.Option("--head-dim-multiple", metavar="N")]
-HiddenMultipleOption = Annotated[int, typer.Option("--hidden-multiple", metavar="N")]
-FfnMultipleOption = Annotated[int, typer.Option("--ffn-multiple", metavar="N")]
-ExpertMultipleOption = Annotated[int, typer.Option("--expert-multiple", metavar="N")]
+_MULTIPLE = "What {} is a multiple of."
+HeadDimMultipleOption = Annotated[
+    int, typer.Option("--head-dim-multiple", metavar="N", help=_MULTIPLE.format("the width of a head"))
+]
+HiddenMultipleOption = Annotated[
+    int, typer.Option("--hidden-multiple", metavar="N", help=_MULTIPLE.format("the hidden width"))
+]
+FfnMultipleOption = Annotated[
+    int, typer.Option("--ffn-multiple", metavar="N", help=_MULTIPLE.format("the width of an expert or block"))
+]
+ExpertMultipleOption = Annotated[
+    int, typer.Option("--expert-multiple", metavar="N", help=_MULTIPLE.format("the number of experts"))
+]
 HeadDimOption = Annotated[str, typer.Option("--head-dim", metavar="LOW-HIGH", help="Widths of a head.")]
 KvHeadsOption = Annotated[str, typer.Option("--kv-heads", metavar="LOW-HIGH", help="Key-value heads.")]
 TopOption = Annotated[int, typer.Option("--top", metavar="N", help="Shapes to show of every loop and span.")]

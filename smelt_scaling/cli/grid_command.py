@@ -12,13 +12,13 @@ __all__ = ["register"]
 HELP = """Endpoints that a planned study will give: sizes, tokens, compute, before any run.
 
 \bExample:
-  $ smelt-scaling grid smelt --table grid.parquet
+  $ smelt-scaling grid smelt
   ...
-  arch      cells  endpoints  ...
-  baseline     12         72  ...
+  arch      cells  endpoints     F, FLOPs/token      D, tokens            C, FLOPs
+  baseline     12         72  6.33e8 to 1.02e10  20.5B to 216B   1.3e19 to 2.21e21
   ...
 
-STUDY.toml names the models and the schedule (docs/budgets.md). The table has no losses: simulate them, or plan with it.
+STUDY.toml names models and a schedule (docs/budgets.md). The table has no losses: plan with it, or simulate some.
 """
 
 

@@ -12,14 +12,14 @@ __all__ = ["register"]
 HELP = """Shapes that cost what a baseline costs in FLOPs, parameters and KV cache.
 
 \bExample:
-  $ smelt-scaling match smelt:baseline/200M/95% --loops 2 --span middle:0.5 --head-dim-multiple 4
+  $ smelt-scaling match smelt:baseline/200M/95% --head-dim-multiple 4
   ...
-  #  hidden    heads  kv  experts  d_ff   FLOPs  params      KV
-  1  ...
+  #  hidden    heads  kv  experts  d_ff    FLOPs   params       KV
+  1     832  10 x 84   2      264   488  -0.01 %  +0.24 %  -1.56 %  *
   ...
 
-Every buildable shape is counted; the width of an expert follows from the parameters. Repeat --loops and --span for a
-family: --loops 2 --span middle:2,middle:4,middle:6.
+By default the middle half runs twice. Every buildable shape is counted. Repeat --loops and --span for a family, such as
+--span middle:2,middle:4,middle:6.
 """
 
 

@@ -53,6 +53,7 @@ __all__ = [
     "StrictOption",
     "StudyOption",
     "TargetOption",
+    "ToleranceOption",
     "UnitOption",
     "WeightCells",
     "WeightCellsOption",
@@ -106,6 +107,7 @@ class Part(StrEnum):
     intake = "intake"
     columns = "columns"
     flops = "flops"
+    fairness = "fairness"
     tiers = "tiers"
     map = "map"
     design = "design"
@@ -322,6 +324,16 @@ TargetOption = Annotated[
 ReferenceOption = Annotated[
     str | None,
     typer.Option("--reference", metavar="ARCH", help="What it is compared with.", show_default=False),
+]
+ToleranceOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tolerance",
+        metavar="NAME=X",
+        help="How far paired budgets may differ. [dim]\\[default: flops=.04,params=.01,kv=.04][/dim]",
+        rich_help_panel=RESULT,
+        show_default=False,
+    ),
 ]
 ForceOption = Annotated[
     bool,

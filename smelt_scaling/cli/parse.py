@@ -23,6 +23,7 @@ __all__ = [
     "parse_pins",
     "parse_points",
     "parse_starts",
+    "parse_tolerance",
 ]
 
 #: How a pair of each option is written.
@@ -31,6 +32,7 @@ _PAIRS = {
     "--unit": "--unit NAME=UNIT",
     "--at": "--at F=1e10,D=100B,S=.947",
     "--long": "--long domains=eval/*/loss",
+    "--tolerance": "--tolerance flops=.04,params=.01,kv=.04",
 }
 _SUFFIX = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 _AMOUNT = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([KMBT%]?)")
@@ -189,6 +191,28 @@ def parse_pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
                 raise UsageError(f"{option}: {name} is given as {pairs[name]} and as {value}; name it once")
             pairs[name] = value
     return pairs
+
+
+def parse_tolerance(texts: Iterable[str] | None) -> dict[str, float]:
+    """Return how far budgets may differ, as fractions; 4% is 0.04.
+
+    Raises
+    ------
+    UsageError
+        If one is no number.
+
+    Examples
+    --------
+    >>> parse_tolerance(["flops=.04,kv=4%"])
+    {'flops': 0.04, 'kv': 0.04}
+    """
+    allowed = {}
+    for name, typed in parse_pairs("--tolerance", texts).items():
+        value = _number(typed.removesuffix("%"))
+        if value is None:
+            raise UsageError(f"--tolerance {name}={typed}: not a number; write {name}=.04 or {name}=4%")
+        allowed[name] = value / 100 if typed.endswith("%") else value
+    return allowed
 
 
 Pin = float | tuple[float, str]

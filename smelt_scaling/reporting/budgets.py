@@ -159,7 +159,8 @@ def match_document(frame: pd.DataFrame) -> Document:
             f"Reference: {format_quantity(settings['F'], 4)} training FLOPs per token ({settings['convention']}), "
             f"{format_quantity(settings['N'], 4, suffix=True)} parameters without embeddings, "
             f"{settings['kv_elements']:,} cached elements per token.",
-            f"Deviations from it, within {allowed['flops']:.1%}, {allowed['params']:.1%} and {allowed['kv']:.1%}; "
+            f"Deviations from it, within {format_percent(allowed['flops'])}, {format_percent(allowed['params'])} and "
+            f"{format_percent(allowed['kv'])}; "
             "ranked by the worst, then the second, then the third.",
             f"Multiples: {_multiples(settings['search'])}.",
         ),
@@ -188,7 +189,7 @@ def _heading(found: Mapping[str, Any]) -> str:
         )
     return (
         f"{what}: {found['within']:,} of {found['searched']:,} shapes within tolerance, cache no closer than "
-        f"{found['kv_floor']:.2%}"
+        f"{format_percent(found['kv_floor'], 2)}"
     )
 
 
