@@ -30,6 +30,7 @@ from smelt_scaling.cli.output import talk
 from smelt_scaling.cli.parser_errors import Refused, refusal
 from smelt_scaling.cli.predict_command import register as register_predict
 from smelt_scaling.cli.probes_command import register as register_probes
+from smelt_scaling.cli.report_command import register as register_report
 from smelt_scaling.cli.reproduce_command import register as register_reproduce
 from smelt_scaling.cli.shots_command import register as register_shots
 from smelt_scaling.cli.sources_command import register as register_sources
@@ -73,6 +74,7 @@ for register in (
     register_flops,
     register_match,
     register_grid,
+    register_report,
     register_reproduce,
     register_explain,
 ):

@@ -109,7 +109,7 @@ def fit_runs(
         ]
         emit("\n".join([study.summary(), *hint_lines(study.all_notes), *after]) + "\n")
     else:
-        if form is not o.Format.json and form is not o.Format.md:
+        if form not in (o.Format.json, o.Format.md, o.Format.html):
             tell_notes(study.all_notes)
         provenance = describe_call(context.obj, {})
         emit(render_study(study, form.value, provenance={"argv": provenance["argv"]}))

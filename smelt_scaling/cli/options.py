@@ -63,7 +63,7 @@ __all__ = [
 #: Where `fit` saves and the analyses read, unless told otherwise.
 DEFAULT_STUDY = Path("reports/study")
 #: Help panels.
-MAIN, SPLITS, EVIDENCE, ACCOUNTING = "Main", "Splits", "Evidence", "Accounting"
+MAIN, SPLITS, EVIDENCE, ACCOUNTING, PAPER = "Main", "Splits", "Evidence", "Accounting", "Paper"
 DATA, FIT, RESULT = "Table", "Fit", "Result"
 
 
@@ -75,6 +75,7 @@ class Format(StrEnum):
     csv = "csv"
     json = "json"
     latex = "latex"
+    html = "html"
 
 
 class Interval(StrEnum):

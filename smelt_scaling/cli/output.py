@@ -117,10 +117,10 @@ def finish(
     if out is not None:  # before anything is shown: what cannot be written leaves nothing behind
         _write_files(command, frame, out, every, provenance)
     shown = every
-    if form.value in ("table", "md", "latex") and "turnover" in frame.attrs:
+    if form.value in ("table", "md", "latex", "html") and "turnover" in frame.attrs:
         shown = tuple(note for note in every if note.code != "turnover")  # a table of its own says it
     text = render_frame(command, frame, form.value, notes=shown, provenance=provenance, part=part)
-    if form.value not in ("json", "md"):
+    if form.value not in ("json", "md", "html"):
         tell_notes(note for note in shown if form.value == "csv" or note.code not in CAPTIONED)
     emit(f"{text}\n{after}\n" if after and form.value == "table" else text)
     if out is not None:

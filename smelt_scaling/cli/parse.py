@@ -12,9 +12,11 @@ from smelt_scaling.errors import UsageError
 
 __all__ = [
     "check_points",
+    "parse_allowances",
     "parse_budgets",
     "parse_counts",
     "parse_delta",
+    "parse_figures",
     "parse_names",
     "parse_noise",
     "parse_number",
@@ -32,6 +34,7 @@ _PAIRS = {
     "--unit": "--unit NAME=UNIT",
     "--at": "--at F=1e10,D=100B,S=.947",
     "--long": "--long domains=eval/*/loss",
+    "--allow": "--allow gain=1e-4",
     "--tolerance": "--tolerance flops=.04,params=.01,kv=.04",
 }
 _SUFFIX = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
@@ -213,6 +216,49 @@ def parse_tolerance(texts: Iterable[str] | None) -> dict[str, float]:
             raise UsageError(f"--tolerance {name}={typed}: not a number; write {name}=.04 or {name}=4%")
         allowed[name] = value / 100 if typed.endswith("%") else value
     return allowed
+
+
+def parse_allowances(texts: Iterable[str] | None) -> dict[str, float]:
+    """Return relative tolerances by column.
+
+    Raises
+    ------
+    UsageError
+        If one is no number.
+
+    Examples
+    --------
+    >>> parse_allowances(["gain=1e-4,gain_lo=0.01"])
+    {'gain': 0.0001, 'gain_lo': 0.01}
+    """
+    allowed = {}
+    for name, typed in parse_pairs("--allow", texts).items():
+        value = _number(typed)
+        if value is None:
+            raise UsageError(f"--allow {name}={typed}: not a number; write {name}=1e-4")
+        allowed[name] = value
+    return allowed
+
+
+def parse_figures(texts: Iterable[str] | None) -> tuple[str, ...]:
+    """Return formats of figures; none of them for "none", all by default.
+
+    Raises
+    ------
+    UsageError
+        If one is unknown.
+
+    Examples
+    --------
+    >>> parse_figures(None), parse_figures(["pdf"]), parse_figures(["none"])
+    (('pdf', 'svg', 'png'), ('pdf',), ())
+    """
+    every = ("pdf", "svg", "png")
+    named = tuple(dict.fromkeys(_pieces(texts)))
+    for name in named:
+        if name not in (*every, "none"):
+            raise UsageError(f"--figures {name}: choose from {', '.join(every)}, none")
+    return () if "none" in named else named or every
 
 
 Pin = float | tuple[float, str]

@@ -15,6 +15,7 @@ from smelt_scaling.reporting.budgets import flops_document, grid_document, match
 from smelt_scaling.reporting.design import design_document
 from smelt_scaling.reporting.document import Document
 from smelt_scaling.reporting.downstream import downstream_document
+from smelt_scaling.reporting.html import to_html
 from smelt_scaling.reporting.latex import to_latex
 from smelt_scaling.reporting.layouts import LAYOUTS
 from smelt_scaling.reporting.markdown import to_markdown
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "render_frame", "render_study", "show_table"]
 
-FORMATS = ("table", "md", "csv", "json", "latex")
+FORMATS = ("table", "md", "csv", "json", "latex", "html")
 
 
 def render_frame(
@@ -52,7 +53,7 @@ def render_frame(
         The analysis, named as its command: ``ce-gain``, ``allocate``, ``downstream``, ``check`` ...
     frame : DataFrame
         What it returned.
-    form : {"table", "md", "csv", "json", "latex"}
+    form : {"table", "md", "csv", "json", "latex", "html"}
         Text, markdown and LaTeX are rounded for people; CSV and JSON carry every field at full precision.
     notes, settings : optional
         Those of ``frame.attrs`` by default.
@@ -131,7 +132,7 @@ def show_table(frame: pd.DataFrame, form: str = "table", part: str | None = None
     ----------
     frame : DataFrame
         What `ce_gain` or another analysis returned.
-    form : {"table", "md", "csv", "json", "latex"}
+    form : {"table", "md", "csv", "json", "latex", "html"}
         As ``--format``.
     part : str, optional
         As ``--show`` of ``check``: one of the tables of a design report.
@@ -188,4 +189,6 @@ def _written(document: Document, form: str, notes: Sequence[Note]) -> str:
         return to_markdown(document, notes)
     if form == "latex":
         return to_latex(document, notes)
+    if form == "html":
+        return to_html(document, notes)
     raise UsageError(f"format {form!r} is unknown; choose from {', '.join(FORMATS)}")

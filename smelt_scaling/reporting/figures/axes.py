@@ -1,0 +1,61 @@
+"""What figures share: axes of compute, bands, and the mark of what lies outside the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["compute_axis", "hatch_outside", "percent_axis", "runs_of"]
+
+#: Beyond the runs.
+HATCH: dict[str, Any] = {
+    "facecolor": "none",
+    "edgecolor": "#c4c4c4",
+    "hatch": "////",
+    "linewidth": 0.0,
+    "zorder": 0.5,
+}
+
+
+def compute_axis(ax: Axes, label: str = "training compute C, FLOPs") -> None:
+    """Make the horizontal axis logarithmic, with powers of ten only as labels."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    ax.set_xscale("log")
+    ax.set_xlabel(label)
+    ax.xaxis.set_major_locator(LogLocator(numticks=6))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+
+
+def percent_axis(ax: Axes, label: str) -> None:
+    """Write fractions of the vertical axis as percent."""
+    from matplotlib.ticker import PercentFormatter
+
+    ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    ax.set_ylabel(label)
+
+
+def runs_of(flags: Sequence[bool]) -> list[tuple[int, int]]:
+    """Return (first, last) of every stretch of True.
+
+    Examples
+    --------
+    >>> runs_of([True, True, False, True])
+    [(0, 1), (3, 3)]
+    """
+    marked = np.flatnonzero(np.diff(np.concatenate([[False], np.asarray(flags, dtype=bool), [False]])))
+    return [(int(a), int(b) - 1) for a, b in zip(marked[::2], marked[1::2], strict=True)]
+
+
+def hatch_outside(ax: Axes, x: ArrayLike, outside: Sequence[bool]) -> None:
+    """Hatch where points along a logarithmic axis lie outside the runs, up to half way to the next that does not."""
+    at: NDArray[np.float64] = np.log(np.asarray(x, dtype=np.float64))
+    middle = np.concatenate([[at[0]], (at[1:] + at[:-1]) / 2, [at[-1]]])
+    for first, last in runs_of(outside):
+        ax.axvspan(float(np.exp(middle[first])), float(np.exp(middle[last + 1])), **HATCH)
