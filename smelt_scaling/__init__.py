@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors, which do not 
     from smelt_scaling.accounting import ModelConfig as ModelConfig
     from smelt_scaling.analyses import ProbeWriter as ProbeWriter
     from smelt_scaling.analyses import allocate as allocate
+    from smelt_scaling.analyses import audit_fairness as audit_fairness
     from smelt_scaling.analyses import ce_gain as ce_gain
     from smelt_scaling.analyses import compare_levels as compare_levels
     from smelt_scaling.analyses import design_report as design_report
@@ -83,6 +84,7 @@ _EXPORTS = {
     "Surface": "smelt_scaling.laws",
     "UsageError": "smelt_scaling.errors",
     "allocate": "smelt_scaling.analyses",
+    "audit_fairness": "smelt_scaling.analyses",
     "ce_gain": "smelt_scaling.analyses",
     "compare_levels": "smelt_scaling.analyses",
     "default_sparsities": "smelt_scaling.endpoints",

@@ -31,7 +31,7 @@ from smelt_scaling.papers import load_paper
 from smelt_scaling.papers.example import example_design
 from smelt_scaling.synth import simulate
 
-PARTS = ("intake", "columns", "flops", "tiers", "map", "design")
+PARTS = ("intake", "columns", "flops", "fairness", "tiers", "map", "design")
 RUNS = example_endpoints()
 
 

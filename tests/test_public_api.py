@@ -33,6 +33,7 @@ PUBLIC = [
     "UsageError",
     "__version__",
     "allocate",
+    "audit_fairness",
     "ce_gain",
     "compare_levels",
     "default_sparsities",

@@ -9,6 +9,7 @@ from smelt_scaling.analyses.budget_matches import match_budgets
 from smelt_scaling.analyses.calibration import downstream, read_scores
 from smelt_scaling.analyses.conventions import parameter_conventions
 from smelt_scaling.analyses.design import design_report
+from smelt_scaling.analyses.fairness import audit_fairness
 from smelt_scaling.analyses.frames import notes_of
 from smelt_scaling.analyses.gadre import gadre_forecast
 from smelt_scaling.analyses.gain import ce_gain
@@ -23,6 +24,7 @@ from smelt_scaling.analyses.splits import domains, sources
 __all__ = [
     "ProbeWriter",
     "allocate",
+    "audit_fairness",
     "ce_gain",
     "compare_levels",
     "design_report",

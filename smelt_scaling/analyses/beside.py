@@ -1,4 +1,4 @@
-"""What stands beside a gain where the source knows it: rounding, noise of repeats, wall-clock time, a forced pair."""
+"""What stands beside a gain where the source knows it: rounding, noise, time, other FLOPs, a forced pair."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from smelt_scaling._schema import counted
 from smelt_scaling.analyses.interval_ends import ends_beside
+from smelt_scaling.analyses.recount import Recount
 from smelt_scaling.analyses.rounding import moved_by_rounding, rounding_note
 from smelt_scaling.analyses.side import SAMPLED
 from smelt_scaling.analyses.view import IntervalKind, Side, View, ends
@@ -48,6 +49,8 @@ class Comparison:
         In what the losses differ, although the comparison was asked for.
     level, interval
         As asked for.
+    recount : Recount or None
+        How the table's other account of FLOPs differs between the two.
     """
 
     view: View
@@ -62,6 +65,7 @@ class Comparison:
     forced: tuple[str, ...]
     level: float
     interval: IntervalKind
+    recount: Recount | None = None
 
 
 #: ln(C_ref / C_tgt) at which a gain is 1 to the last bit of a double.
@@ -77,7 +81,7 @@ def columns_beside(comparison: Comparison) -> tuple[Columns, list[Note]]:
     """Return the further columns of a table of gains, and their notes; no column where the source knows nothing."""
     columns: Columns = {}
     notes: list[Note] = []
-    for part in (_forced, _ends, _rounding, _noise, _time):
+    for part in (_forced, _ends, _rounding, _noise, _time, _matched):
         more, said = part(comparison)
         columns |= more
         notes += said
@@ -215,3 +219,19 @@ def _log_time(
         assert side.throughput is not None
         speeds.append(side.throughput.log_speed_at(frontier.log_flops(budget, at), at))
     return speeds[0] - speeds[1], speeds[0], speeds[1]
+
+
+def _matched(comparison: Comparison) -> tuple[Columns, list[Note]]:
+    """Give the gain by the table's other account of FLOPs, where it has one that differs; the audit says so."""
+    recount, at = comparison.recount, comparison.sparsity
+    if recount is None:
+        return {}, []
+    log_budget = np.log(comparison.budget)
+    m = reachable(recount.log_multiplier(*comparison.frontiers, log_budget, at))
+    drawn = comparison.drawn
+    m_drawn = None if drawn is None else reachable(recount.log_multiplier(*drawn, log_budget, at))
+    found = ends(m, m_drawn, comparison.interval, comparison.level) or (np.full(len(m), np.nan),) * 2
+    names = ("gain_at_matched_flops", "gain_at_matched_flops_lo", "gain_at_matched_flops_hi")
+    with np.errstate(over="ignore"):
+        gains = [np.where(np.isfinite(values), -np.expm1(-values), np.nan) for values in (m, *found)]
+    return dict(zip(names, map(_values, gains), strict=True)), []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["PARTS", "design_report"]
 
 #: Tables of the report beside its rows, as lists of plain rows in ``attrs``.
-PARTS = ("intake", "columns", "flops", "tiers", "map")
+PARTS = ("intake", "columns", "flops", "fairness", "tiers", "map")
 
 
 def design_report(
@@ -27,6 +28,7 @@ def design_report(
     *,
     resample: str | None = None,
     flops_per_param: float = 6.0,
+    tolerance: Mapping[str, float] | None = None,
 ) -> pd.DataFrame:
     """Describe a table and its design without fitting it.
 
@@ -40,6 +42,8 @@ def design_report(
         The unit to be resampled.
     flops_per_param : float
         F = flops_per_param * N, for laws in N.
+    tolerance : mapping of str to float, optional
+        Largest deviations between paired budgets, as for `audit_fairness`.
 
     Returns
     -------
@@ -53,10 +57,13 @@ def design_report(
 
         ``.attrs`` holds ``notes``, ``settings``, what to do ``next``, and further tables as lists of rows: ``intake``
         (rows in and out, ``read`` is the sum of the rest), ``columns`` (what each was in the file), ``flops`` (ratios
-        of C, F, D and N), ``tiers`` and ``map`` (cells by horizons).
+        of C, F, D and N), ``fairness`` (budgets of each architecture over those of the first by name), ``tiers`` and
+        ``map`` (cells by horizons).
 
     Raises
     ------
+    UsageError
+        If a tolerance is invalid.
     DataError
         If a column of the law is missing, or no law can describe all rows of an architecture.
 
@@ -74,6 +81,7 @@ def design_report(
     import pandas as pd
 
     from smelt_scaling.analyses.design_map import arch_codes, cell_map, tier_rows
+    from smelt_scaling.analyses.fairness import audit_of
     from smelt_scaling.analyses.flops_check import flops_rows
     from smelt_scaling.analyses.intake_tables import column_rows, intake_rows
     from smelt_scaling.study.remarks import measured_apart
@@ -92,10 +100,20 @@ def design_report(
         _row(law, name, own, label[arch == number], flops_per_param)
         for number, (name, own) in enumerate(used.by_arch().items())
     ]
+    first, *others = sorted(used.archs, key=lambda name: (name.casefold(), name))
+    audits = [
+        audit_of(used, name, first, tolerance, law_columns=law.columns, flops_per_param=flops_per_param)
+        for name in others
+    ]
     found, sparsities = cell_map(used), default_sparsities(used)
     frame = pd.DataFrame([row for row, _ in rows])
     notes = merge_notes(
-        endpoints.notes, ignored, *(own for _, own in rows), _remarks(law, used, unit), measured_apart(used)
+        endpoints.notes,
+        ignored,
+        *(own for _, own in rows),
+        _remarks(law, used, unit),
+        measured_apart(used),
+        *(audit.notes for audit in audits),
     )
     frame.attrs = {
         "notes": [note.to_dict() for note in notes],
@@ -112,6 +130,7 @@ def design_report(
         "intake": Carried(intake_rows(endpoints, used)),
         "columns": Carried(column_rows(endpoints)),
         "flops": Carried(flops_rows(used)),
+        "fairness": Carried(row for audit in audits for row in audit.rows),
         "tiers": Carried(tier_rows(used, label, sparsities)),
         "map": Carried(found.rows),
         "next": _next(law, used, frame),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from smelt_scaling._json import finite_or_none
 from smelt_scaling.analyses.beside import Comparison, columns_beside, reachable
+from smelt_scaling.analyses.fairness import audit_of
 from smelt_scaling.analyses.frames import finish_frame
 from smelt_scaling.analyses.pairing import pair_names
 from smelt_scaling.analyses.remarks import gain_notes
@@ -48,6 +50,7 @@ def ce_gain(
     level: float = 0.95,
     interval: IntervalKind = "percentile",
     force: bool = False,
+    tolerance: Mapping[str, float] | None = None,
 ) -> pd.DataFrame:
     """Tabulate the compute that the target saves relative to the reference.
 
@@ -71,6 +74,8 @@ def ce_gain(
         wild draws, if the study has them.
     force : bool
         Compare losses of different tokenizers, evaluation sets or domains nevertheless; every row is marked.
+    tolerance : mapping of str to float, optional
+        Largest deviations between paired budgets, as for `audit_fairness`.
 
     Returns
     -------
@@ -80,15 +85,16 @@ def ce_gain(
         unreachable_draws, draws, gain_positive_share``. Gains are fractions. Where the source knows more:
         ``gain_rounding`` (how far the digits of printed coefficients let the gain move), ``noise_equivalent_gain``
         (what one standard deviation of repeated runs is worth), ``time_multiplier`` with its ends (wall-clock, where
-        both architectures have tokens_per_s), ``forced`` (in what the losses differ). With draws:
+        both architectures have tokens_per_s), ``gain_at_matched_flops`` with its ends (FLOPs counted by the table's
+        other account, where it has one), ``forced`` (in what the losses differ). With draws:
         ``gain_together_lo``, ``gain_together_hi`` (an interval for all rows at once) and ``gain_lo_error``,
         ``gain_hi_error`` (Monte-Carlo standard errors of the ends). ``.attrs`` holds ``notes``,
-        ``turnover`` and ``settings``.
+        ``turnover``, ``settings`` and, of a study, ``fairness``: the audit of the two budgets, a row per quantity.
 
     Raises
     ------
     UsageError
-        If an architecture, budget, sparsity or level is invalid.
+        If an architecture, budget, sparsity, level or tolerance is invalid.
     DataError
         If the two losses are of different tokenizers, evaluation sets or domains, and nothing forces a number, or
         of different units.
@@ -107,6 +113,7 @@ def ce_gain(
     pair = (view.side(target), view.side(reference))
     forced = view.require_comparable(pair, force=force)
     view.require_frontier(pair)
+    audit = audit_of(study, target, reference, tolerance) if isinstance(study, Study) else None
     grid = view.sparsity_grid(sparsities, pair)
     budget, sparsity = grid_of(check_budgets(budgets), grid)
     frontiers = (view.frontier(pair[0].surface), view.frontier(pair[1].surface))
@@ -139,10 +146,13 @@ def ce_gain(
             forced=forced,
             level=level,
             interval=interval,
+            recount=None if audit is None else audit.recount,
         )
     )
     rows = [row | {name: values[j] for name, values in beside.items()} for j, row in enumerate(rows)]
     notes += more
+    if audit is not None:
+        notes += audit.notes
     turning = [turnover(frontiers[0], frontiers[1], at) for at in grid]
     notes += gain_notes(
         view,
@@ -158,6 +168,8 @@ def ce_gain(
         rows, view, notes, level=level, interval=interval, target=target, reference=reference
     )
     frame.attrs["turnover"] = turning
+    if audit is not None:
+        frame.attrs["fairness"] = audit.rows
     frame.attrs["window"] = common_window(
         pair
     )  # marks peaks and crossings that lie beyond the runs of either

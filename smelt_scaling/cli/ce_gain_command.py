@@ -32,6 +32,7 @@ def show_gain(
     level: o.LevelOption = 0.95,
     interval: o.IntervalOption = o.Interval.percentile,
     strict: o.StrictOption = False,
+    tolerance: o.ToleranceOption = None,
     force: o.ForceOption = False,
     form: o.FormatOption = o.Format.table,
     out: o.OutOption = None,
@@ -40,7 +41,7 @@ def show_gain(
     from smelt_scaling.analyses import ce_gain
     from smelt_scaling.analyses.budgets import budgets_or_default
     from smelt_scaling.cli.output import finish
-    from smelt_scaling.cli.parse import parse_budgets, parse_numbers
+    from smelt_scaling.cli.parse import parse_budgets, parse_numbers, parse_tolerance
     from smelt_scaling.cli.sources import open_source
 
     named, sparsities = parse_budgets(budget), parse_numbers("--sparsity", sparsity)
@@ -55,6 +56,7 @@ def show_gain(
         level=level,
         interval=interval.value,
         force=force,
+        tolerance=parse_tolerance(tolerance),
     )
     finish(
         "ce-gain",

@@ -10,7 +10,8 @@ __all__ = ["register"]
 
 HELP = """Show all about a table of endpoints and what it can identify; fits nothing.
 
-Rows in and out, columns and units, FLOPs conventions, tiers, a map of the runs, the condition of the design.
+Rows in and out, columns and units, FLOPs conventions, paired budgets, tiers, a map of the runs, the condition of the
+design.
 
 \bExample:
   $ smelt-scaling check runs.parquet
@@ -42,6 +43,7 @@ def check_runs(
     law: o.LawOption = "sparse-additive",
     resample: o.ResampleOption = None,
     flops_per_param: o.FlopsPerParamOption = 6.0,
+    tolerance: o.ToleranceOption = None,
     show: o.ShowOption = None,
     form: o.FormatOption = o.Format.table,
     out: o.OutOption = None,
@@ -50,12 +52,17 @@ def check_runs(
     from smelt_scaling.analyses import design_report
     from smelt_scaling.cli.next_step import after_check
     from smelt_scaling.cli.output import finish
+    from smelt_scaling.cli.parse import parse_tolerance
     from smelt_scaling.cli.sources import read_runs
     from smelt_scaling.study.provenance import file_sha256
 
     endpoints = read_runs(runs, mapping, units, flops, exclude_tier, include_unfinished)
     frame = design_report(
-        endpoints, law, resample=None if resample is None else resample.value, flops_per_param=flops_per_param
+        endpoints,
+        law,
+        resample=None if resample is None else resample.value,
+        flops_per_param=flops_per_param,
+        tolerance=parse_tolerance(tolerance),
     )
     options = {
         "--map": mapping,

@@ -237,6 +237,24 @@ ANSWERS: dict[str, NoteCode] = {
         "The gain in FLOPs stands. Time runs of that size and sparsity (a few steps do), fill in tokens_per_s and fit "
         "again.",
     ),
+    "unfair_budget": NoteCode(
+        "warning",
+        "Paired models of the two architectures differ in a budget by more than the tolerance.",
+        "FLOPs are counted for each model, so a gain stands; parameters and KV cache are not, and may be part of it. "
+        "Match the configurations, or report the difference beside the gain. --tolerance kv=.1 states another limit.",
+    ),
+    "unaudited_budgets": NoteCode(
+        "info",
+        "No cell of the two architectures pairs, so whether their budgets are equal is not known.",
+        "Harmless if you know that they are. Give models that are compared one label in a column cell (or scale), and "
+        "the audit compares their FLOPs, parameters and KV cache.",
+    ),
+    "recounted_flops": NoteCode(
+        "warning",
+        "The table accounts for FLOPs in two ways, which favour different architectures.",
+        "The gain takes the account that the law is in, gain_at_matched_flops the other. Find out which one was "
+        "measured, report the gain by it, and leave the other column out.",
+    ),
     "no_interval": NoteCode(
         "warning",
         "The study holds no draws for this interval.",

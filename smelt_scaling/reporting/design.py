@@ -10,6 +10,7 @@ from smelt_scaling.formatting import format_number, format_quantity, format_thou
 from smelt_scaling.reporting.columns import Column, make_grid
 from smelt_scaling.reporting.design_map import map_grids
 from smelt_scaling.reporting.document import Cell, Document, Grid
+from smelt_scaling.reporting.fairness import fairness_grids
 from smelt_scaling.reporting.raw import plain_rows
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ def design_document(frame: pd.DataFrame, part: str | None = None) -> Document:
         "flops": lambda: (
             [_flops_grid(frame.attrs["flops"], list(frame["arch"]))] if frame.attrs["flops"] else []
         ),
+        "fairness": lambda: fairness_grids(frame.attrs["fairness"]),
         "tiers": lambda: [_tiers_grid(frame.attrs["tiers"])] if frame.attrs["tiers"] else [],
         "map": lambda: map_grids(frame.attrs["map"], settings["map"]),
         "design": lambda: [_design_grid(frame)],

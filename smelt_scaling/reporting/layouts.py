@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from smelt_scaling.formatting import ABSENT, UNREACHABLE, format_quantity
 from smelt_scaling.reporting.columns import MARK, Column, make_grid
 from smelt_scaling.reporting.document import Document
+from smelt_scaling.reporting.fairness import fairness_document, fairness_sentences
 from smelt_scaling.reporting.probes import probe_document
 from smelt_scaling.reporting.raw import plain_rows
 
@@ -25,6 +26,9 @@ GAIN = (
     Column(key="budget", header="budget", kind="quantity", marked=True),
     SPARSITY,
     Column(key="gain", header="compute saved", kind="percent", interval=True, unreachable=True),
+    Column(
+        key="gain_at_matched_flops", header="by the other FLOPs", kind="percent", interval=True, optional=True
+    ),
     Column(key="multiplier", header="multiplier", kind="multiplier", unreachable=True, redundant=True),
     Column(
         key="time_multiplier",
@@ -111,6 +115,7 @@ def gain_document(frame: pd.DataFrame) -> Document:
                 if any(row.get("time_multiplier") is not None for row in rows)
                 else []
             ),
+            *fairness_sentences(frame.attrs.get("fairness", ())),
         ),
         grids=(make_grid(rows, columns), turning) if turning.rows else (make_grid(rows, columns),),
         footnotes=tuple(footnotes),
@@ -277,4 +282,5 @@ LAYOUTS: dict[str, Callable[[Any], Document]] = {
     "predict": prediction_document,
     "reproduce": reproduction_document,
     "probes": probe_document,
+    "fairness": fairness_document,
 }

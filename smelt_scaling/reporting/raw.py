@@ -21,7 +21,7 @@ SCHEMA_VERSION = 1
 
 #: What stands beside the rows of some results.
 TABLES = (
-    *("turnover", "intake", "columns", "tiers", "map", "flops", "next", "order"),
+    *("turnover", "fairness", "intake", "columns", "tiers", "map", "flops", "next", "order"),
     *("calibration", "wins", "points", "curve"),
     *("ratios", "comparisons", "changes", "tasks", "summary", "dunnett", "tukey"),
     *("pairs", "sharing", "correlation", "members"),

@@ -115,6 +115,7 @@ _TELLING = {
     "delta": "ablations",
     "domain": "domains",
     "group": "sources",
+    "deviation": "fairness",
     "gain": "ce-gain",
     "tokens_per_param": "allocate",
     "unidentified": "check",

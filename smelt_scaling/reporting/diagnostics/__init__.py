@@ -1,0 +1,1 @@
+"""Tables of the parts of a diagnosis, one module for each."""
