@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from scipy.optimize import brentq
 
 from smelt_scaling import (
     Endpoints,
@@ -29,6 +30,7 @@ from smelt_scaling import (
     predict,
     show_table,
 )
+from smelt_scaling.analyses.throughput import throughput_of
 from smelt_scaling.cli import run
 from smelt_scaling.errors import DataError, Note
 
@@ -269,6 +271,54 @@ def test_case_42a_a_constant_ratio_of_speeds_scales_the_multiplier_and_its_inter
             ratio * frame[f"multiplier{end}"][0], rel=1e-9
         )
     assert f"×{frame['time_multiplier'][0]:.2f} [" in show_table(frame)
+
+
+def test_case_42k_the_interval_takes_each_replicate_at_its_own_optimum() -> None:
+    """Order statistics 5 and 196 of 200 (k = floor(201 * .025)), with Phi a power of F that differs by architecture."""
+    speed = np.where(TARGET, 2e14 * FRAME["F"] ** 0.2, 3e14 * FRAME["F"] ** -0.1)
+    timed = study(200, tokens_per_s=speed / FRAME["F"])
+    (row,) = ce_gain(timed, 2e20, **ASKED).to_dict("records")
+    draws = {arch: timed.draws[arch].surface for arch in ("smelt", "baseline")}
+    logs = []
+    for ours, theirs in zip(draws["smelt"].coef, draws["baseline"].coef, strict=True):
+        E, A, K, a, b, c = ours
+        reach = optimum(dict(zip("EAKabc", ours, strict=True)), 2e20, 0.947)
+        loss = E + A * (1 - 0.947) ** b * reach**-a + K * (2e20 / reach) ** -c
+        E, A, K, a, b, c = theirs
+        at = dict(zip("EAKabc", theirs, strict=True))
+
+        def above(ln_c: float, at: dict[str, float] = at, loss: float = loss) -> float:
+            size, budget = optimum(at, np.exp(ln_c), 0.947), np.exp(ln_c)
+            A_s = at["A"] * (1 - 0.947) ** at["b"]
+            return at["E"] + A_s * size ** -at["a"] + at["K"] * (budget / size) ** -at["c"] - loss
+
+        spent = np.exp(brentq(above, np.log(1e19), np.log(1e22), xtol=1e-13))
+        phi = 2e14 * reach**0.2 / (3e14 * optimum(at, spent, 0.947) ** -0.1)
+        logs.append(spent / 2e20 * phi)
+    expected = np.sort(logs)[[4, -5]]
+    assert [row["time_multiplier_lo"], row["time_multiplier_hi"]] == pytest.approx(
+        expected.tolist(), rel=1e-9
+    )
+    assert (
+        abs(
+            row["time_multiplier_lo"] / row["multiplier_lo"] / (row["time_multiplier"] / row["multiplier"])
+            - 1
+        )
+        > 1e-3
+    )
+
+
+def test_case_42l_between_two_sizes_the_speed_is_their_geometric_mean_and_beyond_them_none() -> None:
+    """A speed that bends: linear in ln F between neighbours, whatever lies further away."""
+    runs = Endpoints.from_frame(
+        {"arch": ["a"] * 3, "F": [1e9, 4e9, 1.6e10], "D": [1e10] * 3, "loss": [3.0, 2.7, 2.5],
+         "tokens_per_s": [4e5, 1e5, 1e5]}
+    )  # fmt: skip
+    found = throughput_of(runs, by_tier=False)
+    assert found is not None
+    at = np.exp(found.log_speed_at(np.log([[2e9, 4e9, 8e9, 1.7e10, 0.9e9]]), None))[0]
+    assert at[:3] == pytest.approx([4e14, 4e14, (4e14 * 1.6e15) ** 0.5], rel=1e-12)
+    assert np.isnan(at[3:]).all()
 
 
 def test_case_42b_only_where_both_have_a_speed() -> None:

@@ -103,7 +103,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     concave = 100 * budget**-0.08 - 1e-3 * np.log(budget / 1e20) ** 2
     seeds = frame.iloc[[5]].assign(run="again", loss=1.0 * frame["loss"].iloc[5] + 0.001)
     beside = pd.concat([frame, seeds]).assign(
-        tokens_per_s=lambda f: 4e14 / f["F"], tokenizer=lambda f: f["arch"]
+        tokens_per_s=lambda f: 4e14 / f["F"],
+        tokenizer=lambda f: f["arch"],
+        C=lambda f: f["F"] * f["D"] * (1 + 0.03 * (f["arch"] == "smelt")),
     )
     beside.to_parquet(path / "beside.parquet")
     scores = frame.assign(metric="core", score=1 / (1 + np.exp(6 * (frame["loss"] - 1.9))), chance=0.0)

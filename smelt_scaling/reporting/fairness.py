@@ -28,7 +28,7 @@ _SUMMARY = (
     Column(key="said", header=""),
     Column(key="column", header="column"),
     Column(key="pairs", header="pairs", kind="printed"),
-    Column(key="range", header="target over reference"),
+    Column(key="range", header="difference"),
     Column(key="mean", header="mean", kind="printed"),
     Column(key="worst_cell", header="most in", absent=""),
     Column(key="verdict", header=""),
@@ -46,14 +46,14 @@ def fairness_sentences(rows: Rows) -> list[str]:
         else f"{SAID[row['quantity']]} not in the table"
         for row in shown
     ]
-    pairs = counted(max(row["pairs"] for row in rows), "pair")
+    pairs = counted(max(row["pairs"] for row in rows), "pair")  # a column may be empty in some
     alone = f" ({rows[0]['unpaired']} cells unpaired)" if rows[0]["unpaired"] else ""
     pair = f"{rows[0]['target']} over {rows[0]['reference']}"
     mixed = max((row["spread"] or 0.0 for row in shown), default=0.0)
     within = (
         f" Within a cell they vary by up to {format_percent(mixed)}; medians are compared." if mixed else ""
     )
-    return [f"Budgets of {pairs}{alone}, {pair}: {', '.join(parts)}.{within}"]
+    return [f"In {pairs} of models{alone}, {pair}: {', '.join(parts)}.{within}"]
 
 
 def fairness_grids(rows: Rows) -> tuple[Grid, ...]:
