@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,11 +70,12 @@ class Ratio:
     column : str
         Where it was read.
     target, reference : (pairs,) array
-        Medians over the rows of the cell, or over its common horizons.
+        Medians over the rows of the cell; NaN of runs, which have no one value.
     deviation : (pairs,) array
         target / reference - 1; infinite where the reference has none and the target has some.
     spread : (pairs,) array
-        Largest over smallest value, less 1, of the side in which it is larger: 0 where a cell is one model.
+        Largest over smallest value, less 1, of the side in which it is larger: 0 where a cell is one model. Of runs,
+        that of their ratios.
     horizons : (pairs,) array of int or None
         Rows of the target with a row of the reference at equal tokens; None of models.
     """
@@ -157,43 +158,61 @@ def pairs_of(
         labels, unit = endpoints._units("cell")
     else:  # names of runs are of one architecture each, so equal ones mean nothing
         labels, unit = Text.coded(np.zeros(len(endpoints), dtype=np.intp), [""]), ""
-    code = labels.codes.astype(np.intp)
-    own = {arch: endpoints.arch == arch for arch in (target, reference)}
-    rows = {arch: np.bincount(code[there], minlength=len(labels.names)) for arch, there in own.items()}
-    both = (rows[target] > 0) & (rows[reference] > 0) & (unit != "")
+    code, arch = labels.codes.astype(np.intp), endpoints._stored["arch"]
+    own = {name: np.flatnonzero(arch.codes == arch.names.index(name)) for name in (target, reference)}
+    counts = {name: np.bincount(code[rows], minlength=len(labels.names)) for name, rows in own.items()}
+    both = (counts[target] > 0) & (counts[reference] > 0) & (unit != "")
     codes = np.flatnonzero(both)
-    alone = {arch: {int(c): int(n[c]) for c in np.flatnonzero((n > 0) & ~both)} for arch, n in rows.items()}
+    alone = {name: {int(c): int(n[c]) for c in np.flatnonzero((n > 0) & ~both)} for name, n in counts.items()}
     ratios: dict[str, Ratio] = {}
     if len(codes):
         place = np.full(len(labels.names), -1)
         place[codes] = np.arange(len(codes))
-        sides = [there & (place[code] >= 0) for there in own.values()]
-        groups = [place[code[there]] for there in sides]
+        models = [
+            _Rows(rows, place[code[rows]]) for rows in (rows[both[code[rows]]] for rows in own.values())
+        ]
+        runs = _at_equal_tokens(np.log(endpoints.D), *models) if "D" in endpoints else None
         for quantity in QUANTITIES:
             column = next((name for name in quantity.columns if name in endpoints), None)
-            if column is None or (quantity.at_equal_tokens and "D" not in endpoints):
+            if column is None or (quantity.at_equal_tokens and runs is None):
                 continue
-            make = _at_equal_tokens if quantity.at_equal_tokens else _of_models
             name = "F*D" if column == "C" and "C" not in endpoints.columns else column
-            tokens = np.log(endpoints.D) if quantity.at_equal_tokens else np.empty(len(endpoints))
-            ratios[quantity.name] = make(
-                quantity, name, [(endpoints[column][s], tokens[s]) for s in sides], groups, len(codes)
-            )
+            if quantity.at_equal_tokens and runs is not None:
+                ratios[quantity.name] = _of_runs(quantity, name, endpoints[column], *runs, len(codes))
+            else:
+                ratios[quantity.name] = _of_models(quantity, name, endpoints[column], models, len(codes))
         if recount is not None:
-            values = [(recount[1][s], recount[1][s]) for s in sides]
-            ratios["recount"] = _of_models(RECOUNT, recount[0], values, groups, len(codes))
+            ratios["recount"] = _of_models(RECOUNT, *recount, models, len(codes))
     return BudgetPairs(
         target=target, reference=reference, unit=unit, labels=labels, codes=codes, ratios=ratios, alone=alone
     )
 
 
-Sides = list[tuple[Floats, Floats]]
+class _Rows(NamedTuple):
+    """Rows of the table, and the pair that each belongs to."""
+
+    rows: Index
+    pair: Index
 
 
-def _of_models(quantity: Quantity, column: str, sides: Sides, groups: list[Index], pairs: int) -> Ratio:
-    (target, more), (reference, other) = (
-        _medians(values, group, pairs) for (values, _), group in zip(sides, groups, strict=True)
+def _at_equal_tokens(log_tokens: Floats, target: _Rows, reference: _Rows) -> tuple[_Rows, _Rows]:
+    """Hold each run of the target against the one of the reference that is nearest in tokens, within 5 %."""
+    import pandas as pd
+
+    runs, others = (
+        pd.DataFrame({"pair": side.pair, name: side.rows, "at": log_tokens[side.rows]}).sort_values(
+            "at", kind="stable"
+        )
+        for name, side in (("target", target), ("reference", reference))
     )
+    near: Any = LEVEL_WIDTH  # a float is what floats take
+    met = pd.merge_asof(runs, others, on="at", by="pair", direction="nearest", tolerance=near).dropna()
+    pair = met["pair"].to_numpy(np.intp)
+    return _Rows(met["target"].to_numpy(np.intp), pair), _Rows(met["reference"].to_numpy(np.intp), pair)
+
+
+def _of_models(quantity: Quantity, column: str, values: Floats, sides: list[_Rows], pairs: int) -> Ratio:
+    (target, more), (reference, other) = (_medians(values[side.rows], side.pair, pairs) for side in sides)
     return Ratio(
         quantity=quantity,
         column=column,
@@ -204,28 +223,18 @@ def _of_models(quantity: Quantity, column: str, sides: Sides, groups: list[Index
     )
 
 
-def _at_equal_tokens(quantity: Quantity, column: str, sides: Sides, groups: list[Index], pairs: int) -> Ratio:
-    """Hold each run of the target against the one of the reference that is nearest in tokens, within 5 %."""
-    import pandas as pd
-
-    target_runs, reference_runs = (
-        pd.DataFrame({"cell": group, "at": tokens, name: values}).sort_values("at", kind="stable")
-        for name, (values, tokens), group in zip(("target", "reference"), sides, groups, strict=True)
-    )
-    near: Any = LEVEL_WIDTH  # a float is what floats take
-    met = pd.merge_asof(target_runs, reference_runs, on="at", by="cell", direction="nearest", tolerance=near)
-    met = met[met["reference"].notna()]
-    cell = met["cell"].to_numpy(np.intp)
-    target, reference = (met[name].to_numpy(np.float64) for name in ("target", "reference"))
-    ratio, spread = _medians(target / reference, cell, pairs)
+def _of_runs(
+    quantity: Quantity, column: str, values: Floats, target: _Rows, reference: _Rows, pairs: int
+) -> Ratio:
+    ratio, spread = _medians(values[target.rows] / values[reference.rows], target.pair, pairs)
     return Ratio(
         quantity=quantity,
         column=column,
-        target=_medians(target, cell, pairs)[0],
-        reference=_medians(reference, cell, pairs)[0],
+        target=np.full(pairs, np.nan),
+        reference=np.full(pairs, np.nan),
         deviation=ratio - 1.0,
         spread=spread,
-        horizons=np.bincount(cell, minlength=pairs),
+        horizons=np.bincount(target.pair, minlength=pairs),
     )
 
 
@@ -239,12 +248,18 @@ def _medians(values: Floats, group: Index, groups: int) -> tuple[Floats, Floats]
     """Return the median of each group, and its largest over its smallest value less 1; NaN is left out."""
     there = np.isfinite(values)
     values, group = values[there], group[there]
-    values = values[np.lexsort((values, group))]
+    order = np.argsort(group, kind="stable")  # rows of a cell lie together already, more or less
+    values, group = values[order], group[order]
     counts = np.bincount(group, minlength=groups)
     has = counts > 0
     ends = np.cumsum(counts)[has]
     starts = ends - counts[has]
     median, spread = np.full(groups, np.nan), np.full(groups, np.nan)
+    if not len(values):
+        return median, spread
+    low, high = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
+    if np.any(low < high):  # one model to a cell is the rule, and needs no sorting
+        values = values[np.lexsort((values, group))]
     median[has] = (values[(starts + ends - 1) // 2] + values[(starts + ends) // 2]) / 2
-    spread[has] = _deviation(values[ends - 1], values[starts])
+    spread[has] = _deviation(high, low)
     return median, spread

@@ -108,8 +108,8 @@ def audit_fairness(
     Returns
     -------
     DataFrame
-        One row per quantity and pair: ``target, reference, cell, quantity, column, target_value, reference_value,
-        deviation`` (target / reference - 1; none where the reference has none of it), ``tolerance, within, spread``
+        One row per quantity and pair: ``target, reference, cell, quantity, column, target_value, reference_value``
+        (of models), ``deviation`` (target / reference - 1; none where the reference has none of it), ``tolerance, within, spread``
         (largest over smallest value within the cell, less 1), ``horizons`` (compared at equal tokens). Quantities are
         ``flops`` (F), ``params`` (N_no_emb, else N), ``active`` (N_act), ``kv``, ``tokens`` (D), ``compute`` (C),
         ``speed`` (tokens_per_s), and ``recount``: FLOPs by the table's other account over those that the law counts.
