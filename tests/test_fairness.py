@@ -160,11 +160,28 @@ def test_tolerance_is_inclusive_and_named_by_quantity() -> None:
     (said,) = (one for one in notes_of(frame) if one.code == "unfair_budget")
     assert said.message == (
         "FLOPs per token of b and a differ by more than 3.9 % in 1 of 2 pairs, most in 1B (+4.0 %); "
-        "each model is counted with its own FLOPs, so a gain stands"
+        "the law counts each model's own, so a gain stands"
     )
     for wrong in ({"flop": 0.1}, {"flops": -0.1}, {"kv": float("nan")}):
         with pytest.raises(UsageError, match="^tolerance "):
             audit_fairness(runs, target="b", tolerance=wrong)
+
+
+@pytest.mark.parametrize(
+    ("law", "stands"), [("additive", ["flops"]), ("chinchilla", ["params"]), ("power-c", ["flops"])]
+)
+def test_what_a_law_counts_is_no_part_of_a_gain(law: str, stands: list[str]) -> None:
+    """FLOPs 5 % and parameters 20 % apart: a law in F counts the first for each model, one in N the second."""
+    twin = REFERENCE.assign(arch="twin", F=1.05 * REFERENCE["F"], N=1.2 * REFERENCE["N"])
+    rows = pd.concat([REFERENCE, twin]).assign(S=0.0)
+    frame = audit_fairness(fit(Endpoints.from_frame(rows), law, bootstrap=0), **ASKED)
+    said = [one.message for one in notes_of(frame) if one.code == "unfair_budget"]
+    assert len(said) == 2
+    names = {"flops": "FLOPs per token of", "params": "parameters of"}
+    for name, words in names.items():
+        (message,) = (one for one in said if one.startswith(words))
+        assert message.endswith("so a gain stands") == (name in stands)
+        assert "match them, or report both" in message or name in stands
 
 
 # -- odd tables --------------------------------------------------------------------------------------------------------

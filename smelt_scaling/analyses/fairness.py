@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from smelt_scaling._json import finite_or_none
 from smelt_scaling._schema import counted
-from smelt_scaling.analyses.budget_pairs import QUANTITIES, RECOUNT, BudgetPairs, Quantity, Ratio, pairs_of
+from smelt_scaling.analyses.budget_pairs import QUANTITIES, RECOUNT, BudgetPairs, pairs_of
+from smelt_scaling.analyses.fairness_rows import PAIR_COLUMNS, fairness_notes, pair_frame, summary_row
 from smelt_scaling.analyses.frames import Carried
 from smelt_scaling.analyses.pairing import pair_names
 from smelt_scaling.analyses.recount import Recount, other_account, recount_of
 from smelt_scaling.endpoints import Endpoints
-from smelt_scaling.errors import Note, UsageError, info, merge_notes, warning
-from smelt_scaling.formatting import format_percent
+from smelt_scaling.errors import Note, UsageError, merge_notes, warning
 from smelt_scaling.study import Study
 
 if TYPE_CHECKING:
@@ -25,15 +23,16 @@ if TYPE_CHECKING:
 
 __all__ = ["TOLERANCE", "Audit", "audit_fairness", "audit_of", "tolerances_of"]
 
-Mask = NDArray[np.bool_]
-
 #: The largest deviations among the twelve sparse pairs of the published SMELT grid: 3.9, 1.0 and 3.6 %.
 TOLERANCE = {"flops": 0.04, "params": 0.01, "kv": 0.04}
-#: A ratio this close to the tolerance is within it: 1.04 is no exact number in binary.
-EDGE = 1e-9
-#: Of a quantity whose law counts it, and of any other.
-COUNTED = "each model is counted with its own FLOPs, so a gain stands"
-UNCOUNTED = "a gain holds what that is worth: match them, or report both"
+#: What a law is in -> the quantities that it counts for each model.
+BY_LAW = {
+    "F": ("flops", "compute"),
+    "N": ("params",),
+    "N_act": ("active",),
+    "D": ("tokens",),
+    "C": ("flops", "compute"),
+}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,6 +51,8 @@ class Audit:
         What is over tolerance, not audited, or counted in two ways.
     recount : Recount or None
         How the accounts of FLOPs differ.
+    by_law : tuple of str
+        Quantities that the law counts for each model.
     """
 
     pairs: BudgetPairs
@@ -59,6 +60,7 @@ class Audit:
     rows: Carried
     notes: tuple[Note, ...]
     recount: Recount | None
+    by_law: tuple[str, ...]
 
 
 def tolerances_of(given: Mapping[str, float] | None) -> dict[str, float]:
@@ -109,10 +111,11 @@ def audit_fairness(
     -------
     DataFrame
         One row per quantity and pair: ``target, reference, cell, quantity, column, target_value, reference_value``
-        (of models), ``deviation`` (target / reference - 1; none where the reference has none of it), ``tolerance, within, spread``
-        (largest over smallest value within the cell, less 1), ``horizons`` (compared at equal tokens). Quantities are
-        ``flops`` (F), ``params`` (N_no_emb, else N), ``active`` (N_act), ``kv``, ``tokens`` (D), ``compute`` (C),
-        ``speed`` (tokens_per_s), and ``recount``: FLOPs by the table's other account over those that the law counts.
+        (of models), ``deviation`` (target / reference - 1; none where the reference has none of it), ``tolerance,
+        within, spread`` (largest over smallest value within the cell, less 1), ``horizons`` (compared at equal tokens).
+        Quantities are ``flops`` (F), ``params`` (N_no_emb, else N), ``active`` (N_act), ``kv``, ``tokens`` (D),
+        ``compute`` (C), ``speed`` (tokens_per_s), and ``recount``: FLOPs by the table's other account over those that
+        the law counts.
 
         ``.attrs`` holds ``notes``, ``settings``, ``unpaired`` (cells of one architecture only) and ``fairness``, one
         row per quantity: ``pairs`` and ``unknown`` (with it, without it), ``unpaired``, ``lowest, highest, mean`` (of
@@ -146,7 +149,7 @@ def audit_fairness(
     audit = audit_of(source, target, reference, tolerance)
     pairs = audit.pairs
     shown = [ratio for name, ratio in pairs.ratios.items() if name != "recount" or audit.recount]
-    parts = [_pair_frame(pairs, ratio, audit.tolerance) for ratio in shown]
+    parts = [pair_frame(pairs, ratio, audit.tolerance) for ratio in shown]
     frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=PAIR_COLUMNS)
     alone = [
         {"arch": arch, "cell": pairs.labels.names[code], "endpoints": rows}
@@ -196,116 +199,13 @@ def audit_of(
     pairs = pairs_of(endpoints, target, reference, other_account(endpoints, law_columns, flops_per_param))
     recount = recount_of(pairs)
     told = [*QUANTITIES, RECOUNT] if recount else QUANTITIES
-    rows = Carried(_summary(pairs, quantity, allowed) for quantity in told if len(pairs))
-    counted_by_law = {"flops"} | ({"params"} if {"N"} & set(law_columns) else set())
+    rows = Carried(summary_row(pairs, quantity, allowed) for quantity in told if len(pairs))
+    by_law = tuple(name for column in law_columns for name in BY_LAW.get(column, ()))
     return Audit(
         pairs=pairs,
         tolerance=allowed,
         rows=rows,
-        notes=tuple(_notes(pairs, rows, recount, counted_by_law)),
+        notes=tuple(fairness_notes(pairs, rows, recount, by_law)),
         recount=recount,
+        by_law=by_law,
     )
-
-
-PAIR_COLUMNS = (
-    *("target", "reference", "cell", "quantity", "column", "target_value", "reference_value"),
-    *("deviation", "tolerance", "within", "spread", "horizons"),
-)
-
-
-def _over(ratio: Ratio, tolerance: float | None) -> Mask:
-    limit = np.inf if tolerance is None else tolerance + EDGE
-    return np.asarray(np.abs(ratio.deviation) > limit)
-
-
-def _pair_frame(pairs: BudgetPairs, ratio: Ratio, tolerance: Mapping[str, float]) -> pd.DataFrame:
-    import pandas as pd
-
-    allowed = tolerance.get(ratio.quantity.name)
-    over, unknown = _over(ratio, allowed), np.isnan(ratio.deviation)
-    whole = np.full(len(pairs), np.nan)
-    return pd.DataFrame(
-        {
-            "target": pairs.target,
-            "reference": pairs.reference,
-            "cell": pairs.cells,
-            "quantity": ratio.quantity.name,
-            "column": ratio.column,
-            "target_value": ratio.target,
-            "reference_value": ratio.reference,
-            "deviation": np.where(np.isfinite(ratio.deviation), ratio.deviation, np.nan),
-            "tolerance": whole if allowed is None else np.full(len(pairs), allowed),
-            "within": pd.Series(~over, dtype=object).mask(unknown | (allowed is None), None),
-            "spread": np.where(np.isfinite(ratio.spread), ratio.spread, np.nan),
-            "horizons": whole if ratio.horizons is None else ratio.horizons.astype(np.float64),
-        },
-        columns=list(PAIR_COLUMNS),
-    )
-
-
-def _summary(pairs: BudgetPairs, quantity: Quantity, tolerance: Mapping[str, float]) -> dict[str, Any]:
-    """Return the row of one quantity over all pairs."""
-    ratio, allowed = pairs.ratios.get(quantity.name), tolerance.get(quantity.name)
-    row: dict[str, Any] = {
-        "target": pairs.target,
-        "reference": pairs.reference,
-        "quantity": quantity.name,
-        "column": None,
-        "pairs": 0,
-        "unknown": len(pairs),
-        "unpaired": pairs.unpaired,
-        **dict.fromkeys(("lowest", "highest", "mean", "worst_cell", "worst")),
-        "tolerance": allowed,
-        "over": 0,
-        "within": None,
-        "spread": None,
-    }
-    if ratio is None:
-        return row
-    known = ~np.isnan(ratio.deviation)
-    row |= {"column": ratio.column, "pairs": int(known.sum()), "unknown": int((~known).sum())}
-    if not known.any():
-        return row
-    deviation, over = ratio.deviation[known], int(_over(ratio, allowed).sum())
-    worst = int(np.nanargmax(np.abs(ratio.deviation)))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mean = float(np.expm1(np.log1p(deviation).mean()))
-    return row | {
-        "lowest": finite_or_none(float(deviation.min())),
-        "highest": finite_or_none(float(deviation.max())),
-        "mean": finite_or_none(mean),
-        "worst_cell": pairs.cells[worst],
-        "worst": finite_or_none(float(ratio.deviation[worst])),
-        "over": over,
-        "within": None if allowed is None else not over,
-        "spread": finite_or_none(float(np.nanmax(ratio.spread))),
-    }
-
-
-def _notes(
-    pairs: BudgetPairs, rows: Iterable[Mapping[str, Any]], recount: Recount | None, by_law: set[str]
-) -> list[Note]:
-    both = f"{pairs.target} and {pairs.reference}"
-    if not len(pairs):
-        why = f"share no {pairs.unit} label" if pairs.unit else "have no column cell or scale to pair by"
-        return [info("unaudited_budgets", f"{both} {why}: whether their budgets are equal is not known")]
-    said = {quantity.name: quantity.said for quantity in QUANTITIES}
-    notes = []
-    for row in rows:
-        if row["over"]:
-            name = row["quantity"]
-            worst = "from none" if row["worst"] is None else format_percent(row["worst"], sign=True)
-            message = (
-                f"{said[name]} of {both} differ by more than {100 * row['tolerance']:g} % in {row['over']} of "
-                f"{counted(row['pairs'], 'pair')}, most in {row['worst_cell']} ({worst}); "
-                f"{COUNTED if name in by_law else UNCOUNTED}"
-            )
-            notes.append(warning("unfair_budget", message, row["over"]))
-    if recount is not None:
-        message = (
-            f"{recount.account} is {recount.target:.4g} for {pairs.target} and {recount.reference:.4g} for "
-            f"{pairs.reference} ({counted(recount.pairs, 'pair')}): two accounts of FLOPs; "
-            "gain_at_matched_flops is the gain by the other one"
-        )
-        notes.append(warning("recounted_flops", message, recount.pairs))
-    return notes

@@ -27,7 +27,7 @@ from smelt_scaling.analyses.view import (
     grid_of,
     view_of,
 )
-from smelt_scaling.errors import Note
+from smelt_scaling.errors import Note, UsageError
 from smelt_scaling.frontier import Frontier, log_multiplier
 from smelt_scaling.papers import Paper
 from smelt_scaling.study import Study
@@ -114,6 +114,10 @@ def ce_gain(
     forced = view.require_comparable(pair, force=force)
     view.require_frontier(pair)
     audit = audit_of(study, target, reference, tolerance) if isinstance(study, Study) else None
+    if audit is None and tolerance:
+        raise UsageError(
+            "tolerance: published surfaces come without runs whose budgets could be compared; leave it out"
+        )
     grid = view.sparsity_grid(sparsities, pair)
     budget, sparsity = grid_of(check_budgets(budgets), grid)
     frontiers = (view.frontier(pair[0].surface), view.frontier(pair[1].surface))

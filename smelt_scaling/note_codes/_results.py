@@ -240,8 +240,9 @@ ANSWERS: dict[str, NoteCode] = {
     "unfair_budget": NoteCode(
         "warning",
         "Paired models of the two architectures differ in a budget by more than the tolerance.",
-        "FLOPs are counted for each model, so a gain stands; parameters and KV cache are not, and may be part of it. "
-        "Match the configurations, or report the difference beside the gain. --tolerance kv=.1 states another limit.",
+        "Harmless in what the law counts for each model (F, or N). Anything else may be part of the gain: match the "
+        "configurations, or report the difference beside it; --tolerance kv=.1 states another limit. Cells that are "
+        "not meant to match need labels of their own.",
     ),
     "unaudited_budgets": NoteCode(
         "info",

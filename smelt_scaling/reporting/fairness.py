@@ -43,7 +43,7 @@ def fairness_sentences(rows: Rows) -> list[str]:
     parts = [
         f"{SAID[row['quantity']]} {_range(row)}{_judged(row)}"
         if row["pairs"]
-        else f"{SAID[row['quantity']]} not in the table"
+        else f"{SAID[row['quantity']]} not {'known' if row['column'] else 'in the table'}"
         for row in shown
     ]
     pairs = counted(max(row["pairs"] for row in rows), "pair")  # a column may be empty in some
@@ -108,7 +108,7 @@ def fairness_document(frame: pd.DataFrame) -> Document:
         title=f"Budgets of {settings['target']} over those of {settings['reference']}",
         caption=(
             "Models by the medians of their cells; tokens and FLOPs of runs at equal tokens, within 5 %.",
-            "The gain counts each model's own FLOPs; parameters and KV cache are in no law's count.",
+            "A law counts each model's own F (or N); what else differs, a gain holds what it is worth.",
         ),
         grids=(*fairness_grids(frame.attrs["fairness"]), *pair_grids(plain_rows(frame))),
     )

@@ -103,6 +103,7 @@ def budget_fairness(
             "budget": headline.budget,
             "sparsity": headline.sparsity,
             "tolerance": audit.tolerance,
+            "counted": list(audit.by_law),
         },
         "fairness": audit.rows,
         "fairness_pairs": Carried(_plain(row) for row in every.to_dict(orient="records")),
@@ -166,15 +167,16 @@ def _effect(
 def budget_fairness_findings(frame: pd.DataFrame) -> list[Finding]:
     """Return what the head of a diagnosis says: FLOPs, parameters, KV cache, and a second account of FLOPs.
 
-    A quantity over its tolerance is a caution, over `SERIOUS` it is serious; FLOPs are counted for each model, so
-    they are a caution at most. Two accounts that move the gain by over `MOVED_SERIOUS` are serious.
+    A quantity over its tolerance is a caution, over `SERIOUS` it is serious; what the law counts for each model is a
+    caution at most. Two accounts that move the gain by over `MOVED_SERIOUS` are serious.
     """
     rows = {row["quantity"]: row for row in frame.attrs["fairness"]}
     effect = {row["account"]: row for row in frame.attrs["fairness_effect"]}
     if not rows:
         remedy = "give models that are compared one label in a column cell"
         return [_finding("budgets", "no cells pair", "unknown", remedy)]
-    found = [_of_quantity(rows[name]) for name in ("flops", "params", "kv")]
+    by_law = frame.attrs["settings"]["counted"]
+    found = [_of_quantity(rows[name], name in by_law) for name in ("flops", "params", "kv")]
     if _declared(rows):
         found[0] = _finding(
             "FLOPs per token",
@@ -191,7 +193,7 @@ def _finding(check: str, value: str, verdict: Verdict, remedy: str = "") -> Find
     return Finding(part="fairness", check=check, value=value, verdict=verdict, remedy=remedy)
 
 
-def _of_quantity(row: Row) -> Finding:
+def _of_quantity(row: Row, counted: bool) -> Finding:
     name, check = row["quantity"], f"{SAID[row['quantity']]} of paired models"
     if not row["pairs"]:
         return _finding(check, "not audited", "unknown", GIVE[name])
@@ -204,10 +206,10 @@ def _of_quantity(row: Row) -> Finding:
     value = f"{span} in {row['pairs']} pairs{partners}"
     if not row["over"]:
         return _finding(check, value, "fine")
-    serious = name != "flops" and (row["worst"] is None or abs(row["worst"]) > SERIOUS)
+    serious = not counted and (row["worst"] is None or abs(row["worst"]) > SERIOUS)
     remedy = (
-        "counted for each model, so the gain stands; say so beside it"
-        if name == "flops"
+        "the law counts each model's own, so the gain stands; say so beside it"
+        if counted
         else f"part of the gain may be that: match {row['worst_cell']} and the like, or report both"
     )
     limit = f"{row['over']} over {100 * row['tolerance']:g} %"
