@@ -552,6 +552,7 @@ SITUATIONS: dict[str, dict[str, Callable[[], Any]]] = {
         "budget of 0": cli("ce-gain", "-b", "0", "--published", "smelt"),
         "a tolerance in words": cli("ce-gain", "-b", "1e21", "--published", "smelt", "--tolerance", "kv=none"),
         "a tolerance of nothing": cli("ce-gain", "-b", "1e21", "--published", "smelt", "--tolerance", ".04"),
+        "a tolerance that match has not": cli("match", "smelt:baseline/200M/95%", "--tolerance", "tokens=.1"),
         "an unknown tolerance": lambda: audit_fairness(RUNS, tolerance={"flop": 0.04}),
         "a tolerance below 0": lambda: audit_fairness(RUNS, tolerance={"kv": -0.04}),
         "a tolerance for a paper": cli("ce-gain", "-b", "1e21", "--published", "smelt", "--tolerance", "kv=4%"),

@@ -61,7 +61,7 @@ def show_matches(
         loops=parse_counts("--loops", loops) or (2,),
         spans=parse_names(span) or ("middle:0.5",),
         layers=layers,
-        tolerance=Tolerance(**parse_tolerance(tolerance)),
+        tolerance=Tolerance(**parse_tolerance(tolerance, ("flops", "params", "kv"))),
         search=Search(
             head_dim=b.parse_range("--head-dim", head_dim),
             kv_heads=b.parse_range("--kv-heads", kv_heads),

@@ -196,13 +196,13 @@ def parse_pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
     return pairs
 
 
-def parse_tolerance(texts: Iterable[str] | None) -> dict[str, float]:
+def parse_tolerance(texts: Iterable[str] | None, known: Sequence[str] = ()) -> dict[str, float]:
     """Return how far budgets may differ, as fractions; 4% is 0.04.
 
     Raises
     ------
     UsageError
-        If one is no number.
+        If one is no number, or its name is not known, where names are given.
 
     Examples
     --------
@@ -212,6 +212,8 @@ def parse_tolerance(texts: Iterable[str] | None) -> dict[str, float]:
     allowed = {}
     for name, typed in parse_pairs("--tolerance", texts).items():
         value = _number(typed.removesuffix("%"))
+        if known and name not in known:
+            raise UsageError(f"--tolerance {name}={typed}: {name} is unknown; choose from {', '.join(known)}")
         if value is None:
             raise UsageError(f"--tolerance {name}={typed}: not a number; write {name}=.04 or {name}=4%")
         allowed[name] = value / 100 if typed.endswith("%") else value
