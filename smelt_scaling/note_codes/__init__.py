@@ -8,6 +8,7 @@ from smelt_scaling.note_codes._downstream import DOWNSTREAM
 from smelt_scaling.note_codes._log_tables import LOG_TABLES
 from smelt_scaling.note_codes._logs import LOGS
 from smelt_scaling.note_codes._measured import MEASURED
+from smelt_scaling.note_codes._planning import PLANS
 from smelt_scaling.note_codes._probes import MECHANISMS
 from smelt_scaling.note_codes._results import ANSWERS, FITS, PUBLISHED, RESAMPLING
 from smelt_scaling.note_codes._splits import SPLITS
@@ -24,6 +25,7 @@ STAGES: dict[str, dict[str, NoteCode]] = {
     "Fits": FITS,
     "Resampling and intervals": RESAMPLING,
     "Gains, optima and predictions": ANSWERS,
+    "Plans of further runs": PLANS,
     "Downstream scores": DOWNSTREAM,
     "Lengths, shots and ablations": MEASURED,
     "Parts of an evaluation": SPLITS,

@@ -16,6 +16,7 @@ from smelt_scaling.errors import Note, UsageError
 from smelt_scaling.fitting import fit_architecture
 from smelt_scaling.frontier import Frontier, log_multiplier
 from smelt_scaling.laws import AdditiveLaw, Surface, get_law
+from smelt_scaling.papers import Paper
 from smelt_scaling.study import Study
 
 __all__ = ["Headline", "headline_of", "refitted"]
@@ -79,7 +80,7 @@ class Headline:
 
 
 def headline_of(
-    study: Study,
+    study: Study | Paper,
     *,
     target: str | None = None,
     reference: str | None = None,
@@ -90,8 +91,8 @@ def headline_of(
 
     Parameters
     ----------
-    study : Study
-        Fitted architectures.
+    study : Study or Paper
+        Fitted or published architectures.
     target, reference : str, optional
         As for `ce_gain`.
     budget : float, optional
