@@ -26,8 +26,10 @@ if TYPE_CHECKING:  # the same names for type checkers and editors, which do not 
     from smelt_scaling.analyses import match_budgets as match_budgets
     from smelt_scaling.analyses import notes_of as notes_of
     from smelt_scaling.analyses import parameter_conventions as parameter_conventions
+    from smelt_scaling.analyses import plan as plan
     from smelt_scaling.analyses import predict as predict
     from smelt_scaling.analyses import probe_report as probe_report
+    from smelt_scaling.analyses import read_design as read_design
     from smelt_scaling.analyses import read_scores as read_scores
     from smelt_scaling.analyses import reproduce as reproduce
     from smelt_scaling.analyses import shot_gaps as shot_gaps
@@ -102,8 +104,10 @@ _EXPORTS = {
     "match_budgets": "smelt_scaling.analyses",
     "notes_of": "smelt_scaling.analyses",
     "parameter_conventions": "smelt_scaling.analyses",
+    "plan": "smelt_scaling.analyses",
     "predict": "smelt_scaling.analyses",
     "probe_report": "smelt_scaling.analyses",
+    "read_design": "smelt_scaling.analyses",
     "read_endpoints": "smelt_scaling.ingest.tidy",
     "read_logs": "smelt_scaling.ingest.logs",
     "read_published": "smelt_scaling.papers",

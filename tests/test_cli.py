@@ -60,6 +60,7 @@ COMMANDS = [
     *("example", "endpoints", "check", "fit", "ce-gain", "allocate", "predict", "domains", "sources"),
     *("downstream", "lengths", "shots", "ablations", "probes"),
     *("flops", "match", "grid", "reproduce", "explain"),
+    *("downstream", "lengths", "shots", "ablations", "probes", "plan", "reproduce", "explain"),
 ]
 HEAVY = ["matplotlib", "numpy", "pandas", "pyarrow", "scipy", "statsmodels"]
 

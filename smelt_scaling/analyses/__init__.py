@@ -15,6 +15,7 @@ from smelt_scaling.analyses.gadre import gadre_forecast
 from smelt_scaling.analyses.gain import ce_gain
 from smelt_scaling.analyses.lengths import length_gains
 from smelt_scaling.analyses.planned_grid import endpoint_grid
+from smelt_scaling.analyses.planning import plan, read_design
 from smelt_scaling.analyses.prediction import predict
 from smelt_scaling.analyses.probes import ProbeWriter, probe_report
 from smelt_scaling.analyses.reproduction import reproduce
@@ -37,7 +38,9 @@ __all__ = [
     "match_budgets",
     "notes_of",
     "parameter_conventions",
+    "plan",
     "predict",
+    "read_design",
     "read_scores",
     "probe_report",
     "reproduce",

@@ -28,6 +28,7 @@ from smelt_scaling.cli.lengths_command import register as register_lengths
 from smelt_scaling.cli.match_command import register as register_match
 from smelt_scaling.cli.output import talk
 from smelt_scaling.cli.parser_errors import Refused, refusal
+from smelt_scaling.cli.plan_command import register as register_plan
 from smelt_scaling.cli.predict_command import register as register_predict
 from smelt_scaling.cli.probes_command import register as register_probes
 from smelt_scaling.cli.report_command import register as register_report
@@ -75,6 +76,7 @@ for register in (
     register_match,
     register_grid,
     register_report,
+    register_plan,
     register_reproduce,
     register_explain,
 ):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -59,6 +56,7 @@ def fit_runs(
     from smelt_scaling.cli.next_step import next_lines
     from smelt_scaling.cli.output import describe_call, emit, hint_lines, talk, tell_notes, writing
     from smelt_scaling.cli.parse import parse_delta, parse_pins, parse_starts
+    from smelt_scaling.cli.progress import progress_bar
     from smelt_scaling.cli.sources import read_runs, replaced_study
     from smelt_scaling.reporting import render_study
     from smelt_scaling.study import check_folder, fit
@@ -67,7 +65,7 @@ def fit_runs(
     before = replaced_study(out)
     threshold, pins, start_count = parse_delta(delta), parse_pins(pin), parse_starts(starts)
     endpoints = read_runs(runs, mapping, units, flops, exclude_tier, include_unfinished)
-    with _progress() as progress:
+    with progress_bar("resampling") as progress:
         study = fit(
             endpoints,
             law,
@@ -119,20 +117,6 @@ def fit_runs(
             if not one.certificate.certified:
                 talk(f"error: {arch}: {one.certificate.status.value}")
         raise typer.Exit(4)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None] | None]:
-    """Show a bar on standard error where a person watches it."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("resampling", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def register(app: typer.Typer) -> None:

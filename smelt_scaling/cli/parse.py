@@ -13,6 +13,8 @@ from smelt_scaling.errors import UsageError
 __all__ = [
     "check_points",
     "parse_allowances",
+    "parse_box",
+    "parse_budget",
     "parse_budgets",
     "parse_counts",
     "parse_delta",
@@ -33,6 +35,7 @@ _PAIRS = {
     "--map": "--map NAME=COLUMN",
     "--unit": "--unit NAME=UNIT",
     "--at": "--at F=1e10,D=100B,S=.947",
+    "--box": "--box F=1e8..4e10,S=0.7..0.985",
     "--long": "--long domains=eval/*/loss",
     "--allow": "--allow gain=1e-4",
     "--tolerance": "--tolerance flops=.04,params=.01,kv=.04",
@@ -59,7 +62,7 @@ def parse_names(texts: Iterable[str] | None, known: Iterable[str] = ()) -> tuple
     return tuple(name for text in texts or () for name in ([text] if text in whole else _pieces([text])))
 
 
-def parse_budgets(texts: Iterable[str] | None) -> list[float]:
+def parse_budgets(texts: Iterable[str] | None, option: str = "--budget") -> list[float]:
     """Return training budgets in FLOPs.
 
     Raises
@@ -77,9 +80,28 @@ def parse_budgets(texts: Iterable[str] | None) -> list[float]:
         bare = re.sub(r"\s*flops?$", "", piece, flags=re.IGNORECASE)
         value = _number(bare)
         if value is None or not (value > 0 and math.isfinite(value)):
-            raise UsageError(f"--budget {piece}: training FLOPs are a positive number, such as 1e21")
+            raise UsageError(f"{option} {piece}: training FLOPs are a positive number, such as 1e21")
         budgets.append(value)
     return budgets
+
+
+def parse_budget(option: str, texts: Iterable[str] | None) -> float | None:
+    """Return the one amount of FLOPs of an option, or None.
+
+    Raises
+    ------
+    UsageError
+        If there are several, or it is no positive, finite number.
+
+    Examples
+    --------
+    >>> parse_budget("--fund", ["1e22"])
+    1e+22
+    """
+    budgets = parse_budgets(texts, option)
+    if len(budgets) > 1:
+        raise UsageError(f"{option}: {len(budgets)} amounts are given; name one here")
+    return budgets[0] if budgets else None
 
 
 def parse_numbers(option: str, texts: Iterable[str] | None) -> list[float]:
@@ -129,7 +151,7 @@ def parse_counts(option: str, texts: Iterable[str] | None) -> list[int] | None:
 
 
 def parse_noise(texts: Iterable[str] | None) -> float | dict[str, float] | None:
-    """Return the standard deviation of repeated runs, or that of each metric.
+    """Return the standard deviation of runs, or that of each metric or architecture.
 
     Raises
     ------
@@ -147,7 +169,7 @@ def parse_noise(texts: Iterable[str] | None) -> float | dict[str, float] | None:
         name, _, typed = piece.rpartition("=")
         value = _number(typed)
         if value is None or (name == "" and len(pieces) > 1):
-            raise UsageError(f"--noise {piece}: write 0.002, or loss=0.002,core=0.5 for several metrics")
+            raise UsageError(f"--noise {piece}: write 0.002, or one for each such as loss=0.002,core=0.5")
         values[name.strip()] = value
     return values.get("", values) if values else None
 
@@ -198,6 +220,8 @@ def parse_pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
 
 def parse_tolerance(texts: Iterable[str] | None, known: Sequence[str] = ()) -> dict[str, float]:
     """Return how far budgets may differ, as fractions; 4% is 0.04.
+def parse_box(texts: Iterable[str] | None) -> dict[str, tuple[float, float]] | None:
+    """Return bounds of columns; None if there are none.
 
     Raises
     ------
@@ -261,6 +285,23 @@ def parse_figures(texts: Iterable[str] | None) -> tuple[str, ...]:
         if name not in (*every, "none"):
             raise UsageError(f"--figures {name}: choose from {', '.join(every)}, none")
     return () if "none" in named else named or every
+        If one is not written NAME=LOW..HIGH, or comes twice.
+
+    Examples
+    --------
+    >>> parse_box(["F=1e8..4e10,S=70%..0.985"])
+    {'F': (100000000.0, 40000000000.0), 'S': (0.7, 0.985)}
+    """
+    box: dict[str, tuple[float, float]] = {}
+    for name, typed in parse_pairs("--box", texts).items():
+        ends = [_AMOUNT.fullmatch(end.strip()) for end in typed.split("..")]
+        if len(ends) != 2 or None in ends:
+            raise UsageError(f"--box {name}={typed}: write NAME=LOW..HIGH, such as F=1e8..4e10,S=0.7..0.985")
+        low, high = (
+            float(end[1]) * (0.01 if end[2] == "%" else _SUFFIX[end[2]]) for end in ends if end is not None
+        )
+        box[name] = (low, high)
+    return box or None
 
 
 Pin = float | tuple[float, str]

@@ -26,6 +26,7 @@ TABLES = (
     *("ratios", "comparisons", "changes", "tasks", "summary", "dunnett", "tukey"),
     *("pairs", "sharing", "correlation", "members"),
     *("totals", "conventions", "cache", "searches", "windows"),
+    *("sequence", "power", "needed"),
 )
 
 #: A text cell that starts with one of these is a formula to a spreadsheet.
@@ -94,9 +95,9 @@ def write_parquet(frame: pd.DataFrame, path: Path) -> Path:
         values = [row[name] for row in rows]
         kinds = {type(value) for value in values if value is not None}
         if list in kinds:
-            columns[name] = pa.array(
-                values, _support_type(pa) if name == "support" else pa.list_(pa.string())
-            )
+            numbers = all(isinstance(item, float) for value in values for item in value or ("",))
+            plain = pa.list_(pa.float64() if numbers else pa.string())
+            columns[name] = pa.array(values, _support_type(pa) if name == "support" else plain)
         elif kinds <= {float, int}:
             columns[name] = pa.array(values, pa.int64() if kinds == {int} else pa.float64())
         elif kinds == {bool}:

@@ -20,6 +20,7 @@ from smelt_scaling.reporting.latex import to_latex
 from smelt_scaling.reporting.layouts import LAYOUTS
 from smelt_scaling.reporting.markdown import to_markdown
 from smelt_scaling.reporting.measured_layouts import MEASURED_LAYOUTS
+from smelt_scaling.reporting.plans import plan_document
 from smelt_scaling.reporting.raw import frame_record, plain_rows, to_csv
 from smelt_scaling.reporting.split_layouts import SPLIT_LAYOUTS
 from smelt_scaling.reporting.study_table import coefficient_rows, study_document
@@ -99,6 +100,11 @@ def render_frame(
         | SPLIT_LAYOUTS
         | {"check": partial(design_document, part=part), "downstream": downstream_document}
         | {"flops": flops_document, "match": match_document, "grid": grid_document}
+        | {
+            "check": partial(design_document, part=part),
+            "downstream": downstream_document,
+            "plan": plan_document,
+        }
     )
     if command not in layouts:
         raise UsageError(f"command {command!r} has no table; choose from {', '.join(layouts)}")
@@ -113,6 +119,7 @@ _TELLING = {
     "bucket": "lengths",
     "gap": "shots",
     "delta": "ablations",
+    "reduction_per_flop": "plan",
     "domain": "domains",
     "group": "sources",
     "deviation": "fairness",
