@@ -24,6 +24,7 @@ NAMES = (
     "event_files",
     "downstream_null",
     "domains",
+    "power",
 )
 PAGE = CHECKOUT / "docs" / "benchmarks.md"
 

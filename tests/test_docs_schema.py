@@ -251,6 +251,23 @@ COMMANDS: dict[str, list[list[str]]] = {
         ["match", "dense.toml", "--loops", "1", "--seq-len", "2048", "--top", "1"],
     ],
     "grid": [["grid", "smelt"]],
+    "plan": [
+        [
+            "plan",
+            "--study",
+            "full",
+            "--fund",
+            "3e21",
+            "--simulate",
+            "2",
+            "--bootstrap",
+            "40",
+            "--cells",
+            "12",
+        ],
+        ["plan", "--study", "params", "--schedule", "independent"],
+        ["plan", "--published", "smelt", "--design", "runs.parquet", "--noise", "0.0055", "--icc", "0.5"],
+    ],
     "reproduce": [["reproduce", "smelt"]],
     "check": [
         ["check", "runs.parquet"],

@@ -35,6 +35,7 @@ from smelt_scaling import (
     load_study,
     match_budgets,
     notes_of,
+    plan,
     predict,
     probe_report,
     read_endpoints,
@@ -556,6 +557,13 @@ def uncertified_parts():
 
 
 #: Code -> the least that raises it.
+def planned(runs, **options):
+    """Return the notes of a plan from a study of runs; from published surfaces for None."""
+    if runs is None:
+        return notes_of(plan(PAPER, design=RUNS, **options))
+    return notes_of(plan(fit(runs, bootstrap=0), **options))
+
+
 def probed(**columns):
     """Probe six documents of one cell; some columns replaced."""
     plain = {"probe": "sink", "cell": "c", "doc": list("abcdef"), "position": 9, "value": 0.5}
@@ -667,6 +675,11 @@ SCENARIOS: dict[str, Callable[[], tuple[Note, ...]]] = {
     "incomplete_tasks": lambda: notes_of(shot_gaps(scores()[:-2], drop_incomplete=True)),
     "items_unknown": lambda: notes_of(shot_gaps(scores(n_items=None))),
     "score_floor": lambda: notes_of(shot_gaps([{**row, "score": 0.0} for row in scores()])),
+    "noise_assumed": lambda: planned(None, noise=0.005, icc=0.5),
+    "unmeasured_candidates": lambda: planned(RUNS, extend=2.0),
+    "weights_ignored": lambda: planned(changed(weight=1.0 + np.arange(144) % 2)),
+    "other_design": lambda: planned(RUNS, design=RUNS),
+    "fund_left": lambda: planned(RUNS, fund=1e15),
     "default_level": lambda: notes_of(compare_levels(levels(2.0, 1.9))),
     "noise_unknown": lambda: notes_of(compare_levels(levels(2.0, 1.9))),
     "unresolved_best": lambda: notes_of(compare_levels(levels(2.0, 1.9), noise=0.1)),
@@ -810,6 +823,9 @@ REMEDIED: dict[str, Callable[[], tuple[Note, ...]]] = {
     "undefined_ratios": lambda: notes_of(length_gains(buckets() + buckets(contrast="other"))),
     "incomplete_tasks": lambda: notes_of(shot_gaps(scores()[:-2], shots=[0], drop_incomplete=True)),
     "items_unknown": lambda: notes_of(shot_gaps(scores())),
+    "noise_assumed": lambda: planned(None, noise=0.005, icc=0.5, pair_correlation=0.3),
+    "unmeasured_candidates": lambda: planned(RUNS),
+    "fund_left": lambda: planned(RUNS, fund=1e21),
     "default_level": lambda: notes_of(compare_levels(levels(2.0, 1.9), against="l0")),
     "noise_unknown": lambda: notes_of(compare_levels(levels(2.0, 1.9), noise=0.1)),
     "unresolved_best": lambda: notes_of(compare_levels(levels(2.0, 1.9), noise=0.001)),

@@ -32,6 +32,7 @@ from smelt_scaling import (
     length_gains,
     load_paper,
     load_study,
+    plan,
     predict,
     probe_report,
     read_endpoints,
@@ -137,6 +138,30 @@ def one_architecture() -> Any:
 
 def one_tier() -> Any:
     return fit(RUNS.select(RUNS.tiers == 1), bootstrap=0)
+
+
+def exact() -> Any:
+    """Return a study of losses that lie on the published surfaces."""
+    loss = np.empty(len(RUNS))
+    for arch, surface in PAPER.surfaces.items():
+        own = RUNS.arch == arch
+        loss[own] = surface.loss(F=RUNS.F[own], S=RUNS.S[own], D=RUNS.D[own])
+    return fit(Endpoints.from_frame(RUNS.to_frame().assign(loss=loss)), bootstrap=0)
+
+
+def nothing_in_common() -> Endpoints:
+    """Return runs of which those of one architecture are all larger."""
+    frame = RUNS.to_frame()
+    return Endpoints.from_frame(
+        frame.assign(F=frame["F"] * np.where(frame["arch"] == "smelt", 100, 1), C=None)
+    )
+
+
+def repeating() -> Any:
+    frame = RUNS.to_frame()
+    return fit(
+        Endpoints.from_frame(frame.assign(unique_tokens=frame["D"] / 3)), bootstrap=0, data_law="repeated"
+    )
 
 
 def ladder() -> Endpoints:
@@ -434,6 +459,45 @@ SITUATIONS: dict[str, dict[str, Callable[[], Any]]] = {
         "two sparsities": cli(
             "ablations", "runs.csv", "--sparsity", ".9,.95", given="level,value\na,2\nb,2.1\n"
         ),
+    },
+    "plan": {
+        "published, no runs": cli("plan", "--published", "smelt"),
+        "published, no noise": lambda: plan(PAPER, design=RUNS),
+        "published, no share": lambda: plan(PAPER, design=RUNS, noise=0.005),
+        "no study": cli("plan"),
+        "one architecture": lambda: plan(one_architecture()),
+        "a law in C": lambda: plan(fit(RUNS, "power-c", bootstrap=0)),
+        "one horizon": lambda: plan(fit(RUNS.select(RUNS.D > 2e11), bootstrap=0)),
+        "another sparsity of one tier": lambda: plan(one_tier(), extend=2),
+        "out of reach": lambda: plan(study(), budget=1e40),
+        "runs of others": lambda: plan(study(), design=Endpoints.from_frame(RUNS.to_frame().assign(arch="x"))),
+        "two cells": lambda: plan(study(), design=RUNS.select(np.isin(RUNS["scale"], ["1.6B"]) & (RUNS.S > 0.96))),
+        "too few cells": lambda: plan(study(), design=RUNS.select(RUNS["scale"] == "1.6B")),
+        "no scatter": lambda: plan(exact(), target="smelt"),
+        "noise of another": lambda: plan(study(), noise={"ours": 0.01}),
+        "noise of one": lambda: plan(study(), noise={"smelt": 0.01}),
+        "noise below 0": lambda: plan(study(), noise=-0.01),
+        "share of 1": lambda: plan(study(), icc=1.0),
+        "correlation of 2": lambda: plan(study(), pair_correlation=2.0),
+        "factor of 0": lambda: plan(study(), se_factor=0.0),
+        "a sum of nothing": lambda: plan(study(), fund=0.0),
+        "two sums": cli("plan", "--fund", "1e21,1e22"),
+        "a sum in words": cli("plan", "--fund", "much"),
+        "half a bound": cli("plan", "--box", "F=1e9"),
+        "bounds of what is not there": lambda: plan(study(), box={"N": (1e8, 1e9)}),
+        "bounds in reverse": lambda: plan(study(), box={"F": (1e10, 1e9)}),
+        "sparsity of 1": lambda: plan(study(), box={"S": (0.5, 1.0)}),
+        "a box that shrinks": lambda: plan(study(), extend=0.5),
+        "nothing in common": lambda: plan(study(), design=nothing_in_common()),
+        "no tokens": lambda: plan(study(), horizons=[0.0]),
+        "no decay": lambda: plan(study(), decay=0.0),
+        "a decay longer than the run": lambda: plan(study(), decay=1e11),
+        "unknown schedule": lambda: plan(study(), schedule="cosine"),
+        "one cell": lambda: plan(study(), cells=[1]),
+        "one world": lambda: plan(study(), worlds=1),
+        "few resamples": lambda: plan(study(), worlds=9, bootstrap=9),
+        "level of 95": lambda: plan(study(), level=95),
+        "worlds of repeated tokens": lambda: plan(repeating(), worlds=9),
     },
     "probes": {
         "no such probe asked for": lambda: probe_report(probed(), probes="sinks"),

@@ -111,7 +111,7 @@ def _caption(frame: pd.DataFrame, row: Row) -> list[str]:
     )
     return [
         f"Gain at {format_quantity(settings['budget'])} FLOPs{at}: {format_percent(settings['gain'])}, its t interval "
-        f"over {settings['cells']} cells {format_percent(row['width_before'])} wide{reported}.",
+        f"over {settings['cells']} cells {100 * row['width_before']:.1f} points wide{reported}.",
         f"Error: standard error of ln(C_ref/C), {format_number(row['se_before'], 3)} now, "
         f"{settings['se_factor']:.2f} times that of least squares ({settings['se_factor_source']}); law "
         f"{settings['law']}.",

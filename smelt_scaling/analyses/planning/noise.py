@@ -1,11 +1,10 @@
 """The noise that a plan assumes: how far an endpoint lies off its surface, and what cells and pairs of it share.
 
-Stated, or estimated from the residuals of a study by a one-way analysis of variance whose expected sums of squares
-allow for the coefficients that were fitted (the method of fitting constants; Searle, Casella and McCulloch 1992,
-section 5.3). With P the projection on cells, M that off the columns of the Jacobian, and residuals r = M e:
+Stated, or estimated from the residuals r of a study by fitting constants (Henderson's method 3; Searle, Casella and
+McCulloch 1992, section 5.5). Rows: the mean square off both the cells Z and the columns of the Jacobian, which no cell
+effect reaches. Cells: with M the projection off those columns, n rows and p of them,
 
-    E r'r  = s_r^2 (n - p)    + s_c^2 tr(M Z Z')
-    E r'Pr = s_r^2 tr(M P)    + s_c^2 tr(P M Z Z' M)
+    E r'r = s_r^2 (n - p) + s_c^2 tr(Z' M Z)
 """
 
 from __future__ import annotations
@@ -25,8 +24,10 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 ESTIMATED, STATED, ASSUMED = "estimated from residuals", "stated", "assumed"
-#: Rows and cells tell two variances apart only if this part of the system of equations is left.
-SEPARABLE = 1e-6
+#: A column of unit norm that varies less inside cells is constant there.
+CONSTANT = 1e-9
+#: Losses that scatter by less are noise-free but for rounding.
+NO_SCATTER = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +94,16 @@ class Residuals:
             np.diag(rows) - sums @ sums.T,
         )
 
+    def within(self) -> Array:
+        """Return an orthonormal basis of what the columns of the Jacobian do inside cells, (n, rank)."""
+        _, index = np.unique(self.cell, return_inverse=True)
+        scaled = self.jacobian / np.linalg.norm(self.jacobian, axis=0)
+        means = np.zeros((index.max() + 1, scaled.shape[1]))
+        np.add.at(means, index, scaled)
+        inside = scaled - (means / np.bincount(index)[:, None])[index]
+        basis, size, _ = np.linalg.svd(inside, full_matrices=False)
+        return np.asarray(basis[:, size > CONSTANT])
+
 
 def variance_components(of: Residuals) -> tuple[float, float | None]:
     """Return the variance of single rows and that of cells; None where cells cannot be told from rows.
@@ -103,28 +114,22 @@ def variance_components(of: Residuals) -> tuple[float, float | None]:
     --------
     >>> of = Residuals(
     ...     residual=np.array([3.0, 1.0, -1.0, -3.0]), jacobian=np.ones((4, 1)), cell=np.array([0, 0, 1, 1]))
-    >>> variance_components(of)  # mean squares: within 2, between 16 = 2 + 2 * 7
+    >>> variance_components(of)  # one-way: mean squares 2 within and 16 = 2 + 2 * 7 between
     (2.0, 7.0)
     """
     n, p = of.jacobian.shape
-    _, rows, totals, inner = of.cells()
-    every = float(of.residual @ of.residual)
     if n <= p:
         return np.nan, None
-    between = float(np.sum(totals**2 / rows))
-    system = np.array(
-        [
-            [n - p, float(np.trace(inner))],
-            [float(np.sum(np.diag(inner) / rows)), float(np.sum(inner**2 / rows[:, None]))],
-        ]
-    )
-    norms = np.linalg.norm(system, axis=1)
-    if abs(np.linalg.det(system)) <= SEPARABLE * float(np.prod(norms)):
+    every = float(of.residual @ of.residual)
+    present, rows, totals, inner = of.cells()
+    within = of.within()
+    free = n - len(present) - within.shape[1]
+    if free <= 0:
         return every / (n - p), None
-    single, shared = np.linalg.solve(system, [every, between]).tolist()
-    if shared <= 0 or single <= 0:
-        return every / (n - p), 0.0
-    return single, shared
+    inside = every - float(np.sum(totals**2 / rows)) - float(np.sum((within.T @ of.residual) ** 2))
+    single = max(inside, 0.0) / free
+    shared = (every - single * (n - p)) / float(np.trace(inner))
+    return (single, shared) if shared > 0 else (every / (n - p), 0.0)
 
 
 def cell_correlation(one: Residuals, other: Residuals) -> float | None:
@@ -185,7 +190,7 @@ def settled_noise(
     else:
         sources["noise"] = ESTIMATED
         sd = tuple(float(np.sqrt(single + (shared or 0.0))) for single, shared in found)
-        flat = [arch for arch, value in zip(archs, sd, strict=True) if not value > 0]
+        flat = [arch for arch, value in zip(archs, sd, strict=True) if not value > NO_SCATTER]
         if flat:
             raise DataError(
                 f"{' and '.join(flat)}: the residuals say nothing of the noise (as many coefficients as endpoints, or "
@@ -212,7 +217,7 @@ def settled_noise(
         estimate = None if residuals is None else cell_correlation(*residuals)
         sources["pair_correlation"] = ASSUMED if estimate is None else ESTIMATED
         pair_correlation = 0.0 if estimate is None else estimate
-        if residuals is None and icc > 0:
+        if estimate is None and icc > 0:
             message = (
                 "the correlation of the two architectures' cell effects is taken as 0, the worst case for a gain; "
                 "state it with --pair-correlation 0.5"
