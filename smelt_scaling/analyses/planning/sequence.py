@@ -19,6 +19,8 @@ Array = NDArray[np.float64]
 MOST_PAIRS = 24
 #: A pair that shrinks the standard error by less is not worth buying.
 LEAST = 1e-6
+#: A list that ends within this of the least error is as good: the one of the fewest pairs is taken.
+NEARLY = 0.03
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,7 @@ class Purchase:
 
 
 def buy(evidence: Evidence, candidates: Sequence[Candidate], information: Array, fund: float) -> Purchase:
-    """Return the best of three greedy lists within a sum.
+    """Return the shortest of three greedy lists within a sum that ends near the least error of them.
 
     Each next pair has the largest relative fall of the variance per FLOP; or the largest at all; or the largest per
     FLOP among pairs that cost their share of what is left, so that a large sum is spent on few pairs. (The better of
@@ -46,10 +48,12 @@ def buy(evidence: Evidence, candidates: Sequence[Candidate], information: Array,
     KDD, section 3.2.)
     """
     cost = np.array([one.cost for one in candidates])
-    return min(
-        (_greedy(evidence, cost, information, fund, rule) for rule in ("per_flop", "most", "share")),
-        key=lambda found: (found.se[-1] if found.se else np.inf, sum(cost[list(found.pairs)])),
-    )
+    lists = [_greedy(evidence, cost, information, fund, rule) for rule in ("per_flop", "most", "share")]
+    if not lists[0].pairs:
+        return lists[0]
+    least = min(found.se[-1] for found in lists)
+    near = [found for found in lists if found.se[-1] <= least * (1 + NEARLY)]
+    return min(near, key=lambda found: (len(found.pairs), found.se[-1]))
 
 
 def _greedy(evidence: Evidence, cost: Array, information: Array, fund: float, rule: str) -> Purchase:

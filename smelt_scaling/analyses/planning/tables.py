@@ -21,6 +21,8 @@ __all__ = ["GAINS", "needed_rows", "power_rows", "simulated_rows"]
 GAINS = (0.02, 0.05, 0.1)
 #: Shares of noise that cells have in common, beside the one that is planned with: what if it is another?
 SHARES = (0.0, 0.5, 0.9)
+#: A share this close to that is no other.
+ALIKE = 0.05
 #: Simulated gains, as multiples of the m that the formula calls detectable: they enclose a power of 80 %.
 AROUND = (0.75, 1.0, 1.35)
 
@@ -37,7 +39,7 @@ def power_rows(
         se = float(evidence.se_with(np.zeros(()), intent.design.times(count)))
         rows += _rows(count, intent.noise.icc, se, gains, level)
     for share in SHARES:
-        if share != intent.noise.icc:
+        if abs(share - intent.noise.icc) > ALIKE:
             other = intent.evidence(icc=share, se_factor=se_factor)
             rows += _rows(present, share, other.se_reported, gains, level)
     return rows
