@@ -51,6 +51,7 @@ def ce_gain(
     interval: IntervalKind = "percentile",
     force: bool = False,
     tolerance: Mapping[str, float] | None = None,
+    sensitivity: bool = False,
 ) -> pd.DataFrame:
     """Tabulate the compute that the target saves relative to the reference.
 
@@ -76,6 +77,8 @@ def ce_gain(
         Compare losses of different tokenizers, evaluation sets or domains nevertheless; every row is marked.
     tolerance : mapping of str to float, optional
         Largest deviations between paired budgets, as for `audit_fairness`.
+    sensitivity : bool
+        Fit anew under other Huber thresholds, residuals, weights and counts of FLOPs, and give the range of each gain.
 
     Returns
     -------
@@ -90,11 +93,15 @@ def ce_gain(
         ``gain_together_lo``, ``gain_together_hi`` (an interval for all rows at once) and ``gain_lo_error``,
         ``gain_hi_error`` (Monte-Carlo standard errors of the ends). ``.attrs`` holds ``notes``,
         ``turnover``, ``settings`` and, of a study, ``fairness``: the audit of the two budgets, a row per quantity.
+        ``gain_hi_error`` (Monte-Carlo standard errors of the ends). With ``sensitivity``: ``sensitivity_lo,
+        sensitivity_hi``, None where a choice puts the loss out of reach. ``.attrs`` holds ``notes``,
+        ``turnover`` and ``settings``.
 
     Raises
     ------
     UsageError
         If an architecture, budget, sparsity, level or tolerance is invalid.
+        If an architecture, budget, sparsity or level is invalid, or published coefficients are to be fitted anew.
     DataError
         If the two losses are of different tokenizers, evaluation sets or domains, and nothing forces a number, or
         of different units.
@@ -153,6 +160,14 @@ def ce_gain(
             recount=None if audit is None else audit.recount,
         )
     )
+    tried = {}
+    if sensitivity:
+        from smelt_scaling.analyses.diagnostics.beside_gain import choice_columns
+
+        ranges, said, count = choice_columns(study, (target, reference), budget, sparsity, m)
+        beside |= ranges
+        more += said
+        tried = {"sensitivity_choices": count}
     rows = [row | {name: values[j] for name, values in beside.items()} for j, row in enumerate(rows)]
     notes += more
     if audit is not None:
@@ -169,7 +184,7 @@ def ce_gain(
         moved=moved,
     )
     frame = finish_frame(
-        rows, view, notes, level=level, interval=interval, target=target, reference=reference
+        rows, view, notes, level=level, interval=interval, target=target, reference=reference, **tried
     )
     frame.attrs["turnover"] = turning
     if audit is not None:

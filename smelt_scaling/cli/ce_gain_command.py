@@ -34,6 +34,7 @@ def show_gain(
     strict: o.StrictOption = False,
     tolerance: o.ToleranceOption = None,
     force: o.ForceOption = False,
+    sensitivity: o.SensitivityOption = False,
     form: o.FormatOption = o.Format.table,
     out: o.OutOption = None,
 ) -> None:
@@ -57,6 +58,7 @@ def show_gain(
         interval=interval.value,
         force=force,
         tolerance=parse_tolerance(tolerance),
+        sensitivity=sensitivity,
     )
     finish(
         "ce-gain",

@@ -47,6 +47,7 @@ __all__ = [
     "ResidualOption",
     "RunsArgument",
     "SeedOption",
+    "SensitivityOption",
     "ShowOption",
     "SparsityOption",
     "StartsOption",
@@ -361,6 +362,15 @@ LevelOption = Annotated[
 IntervalOption = Annotated[
     Interval,
     typer.Option("--interval", help="Bootstrap percentiles, or a t interval.", rich_help_panel=RESULT),
+]
+SensitivityOption = Annotated[
+    bool,
+    typer.Option(
+        "--sensitivity",
+        metavar="",
+        help="Range of each gain over other choices of the estimator; fits anew.",
+        rich_help_panel=RESULT,
+    ),
 ]
 StrictOption = Annotated[
     bool,

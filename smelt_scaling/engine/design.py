@@ -27,6 +27,7 @@ __all__ = [
     "exponent_levels",
     "identify",
     "level_index",
+    "log_jacobian",
     "null_direction",
 ]
 
@@ -184,7 +185,7 @@ def condition_numbers(problem: Problem, theta: Array, weights: Array) -> Array:
     weights : array (R, n)
         Row weights of each lane.
     """
-    jacobian = _jacobian(problem, theta)
+    jacobian = log_jacobian(problem, theta)
     if jacobian.shape[1] == 0:
         return np.ones(len(weights))
     result = np.empty(len(weights))
@@ -203,7 +204,7 @@ def condition_numbers(problem: Problem, theta: Array, weights: Array) -> Array:
 
 def null_direction(problem: Problem, theta: Array) -> tuple[str, ...]:
     """Name the parameters that make up the least determined direction, largest share first."""
-    jacobian = np.sqrt(problem.weight)[:, None] * _jacobian(problem, theta)
+    jacobian = np.sqrt(problem.weight)[:, None] * log_jacobian(problem, theta)
     norms = np.linalg.norm(jacobian, axis=0)
     # the full matrix has a row per endpoint squared; it is needed only where rows are fewer than columns
     full = len(jacobian) < jacobian.shape[1]
@@ -213,7 +214,7 @@ def null_direction(problem: Problem, theta: Array) -> tuple[str, ...]:
     return tuple(names[i] for i in order if abs(direction[i]) > 0.1)
 
 
-def _jacobian(problem: Problem, theta: Array) -> Array:
+def log_jacobian(problem: Problem, theta: Array) -> Array:
     """Return d ln m / d theta at the free parameters, shape (n, free)."""
     columns = np.zeros((len(problem.weight), len(theta)))
     columns[:, 0] = 1.0

@@ -15,7 +15,7 @@ from smelt_scaling.fitting.settings import FitSettings
 from smelt_scaling.formatting import format_number
 from smelt_scaling.laws import AdditiveLaw
 
-__all__ = ["OUTLYING", "distances", "fit_screened"]
+__all__ = ["OUTLYING", "distances", "fit_screened", "robust_scatter"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -50,11 +50,21 @@ def distances(loss: Array, predicted: Array, fitted: int = 0) -> Array:
     [-1.0, -0.3, 0.3, 33.4]
     """
     residual = np.log(loss) - np.log(predicted)
-    centred = residual - np.median(residual)
-    sizes = np.sort(np.abs(centred))[fitted:]
+    scatter = max(robust_scatter(residual, fitted), LEAST_SCATTER)
+    return np.asarray((residual - np.median(residual)) / scatter)
+
+
+def robust_scatter(residual: Array, fitted: int = 0) -> float:
+    """Return the robust standard deviation of residuals about their median, as `distances` takes it.
+
+    Examples
+    --------
+    >>> round(robust_scatter(np.array([-0.01, 0.0, 0.01, 0.5])), 5)
+    0.01483
+    """
+    sizes = np.sort(np.abs(residual - np.median(residual)))[fitted:]
     # the normal's 75 % quantile turns a median of sizes into a standard deviation
-    scatter = max(float(np.median(sizes)) / 0.6744897501960817, LEAST_SCATTER)
-    return np.asarray(centred / scatter)
+    return float(np.median(sizes)) / 0.6744897501960817
 
 
 def fit_screened(

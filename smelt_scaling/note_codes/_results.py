@@ -283,6 +283,34 @@ ANSWERS: dict[str, NoteCode] = {
         "A budget is over a thousand times outside the runs: no run says anything about it.",
         "Do not report the row. Check the exponent of --budget, and ask for budgets nearer to the runs.",
     ),
+    "estimator_range": NoteCode(
+        "info",
+        "Beside each gain stands its range over other thresholds, residuals, weights and counts of FLOPs.",
+        "Harmless where the range is narrow beside the interval. A wider one is part of the result: report both.",
+    ),
+    "choices_without_gain": NoteCode(
+        "warning",
+        "Some choices of a sensitivity panel have no gain; the range is that of the others.",
+        "Harmless where the rest could not be fitted without the rows left out, as with two tiers of which one is left "
+        "out. Where another threshold or residual has no gain, do not report the range without saying so.",
+    ),
+    "levels_joined": NoteCode(
+        "info",
+        "A column takes too many values for tiers: neighbouring ones were joined to parts to be left out.",
+        "Harmless: parts hold about as many rows each. Name sizes with --map scale=COLUMN to leave out those instead.",
+    ),
+    "no_headline": NoteCode(
+        "info",
+        "There is no gain to follow: coefficients and predictions were compared alone.",
+        "Harmless if no gain is wanted. Otherwise fit a table of two architectures with a law that has an optimum, "
+        "such as --law additive.",
+    ),
+    "one_step_influence": NoteCode(
+        "info",
+        "Of a long table the influence of single rows is one Newton step from the fit, not a fit of its own.",
+        "Harmless: exact for least squares of a linear law, and close to it where no row weighs much. Fit again "
+        "without a row that is named to see what it does.",
+    ),
 }
 
 PUBLISHED: dict[str, NoteCode] = {

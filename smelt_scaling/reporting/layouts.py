@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from smelt_scaling.formatting import ABSENT, UNREACHABLE, format_quantity
+from smelt_scaling.formatting import ABSENT, UNREACHABLE, format_interval, format_quantity
 from smelt_scaling.reporting.columns import MARK, Column, make_grid
 from smelt_scaling.reporting.document import Document
 from smelt_scaling.reporting.fairness import fairness_document, fairness_sentences
@@ -45,6 +45,8 @@ GAIN = (
 TOGETHER = Column(
     key="gain_together", header="all rows at once", kind="percent", interval=True, redundant=True, absent=""
 )
+
+CHOICES = Column(key="other_choices", header="other choices", kind="printed", optional=True)
 
 TURNOVER = (
     SPARSITY,
@@ -99,7 +101,8 @@ def gain_document(frame: pd.DataFrame) -> Document:
         )
     forced = rows[0].get("forced")
     together = len(rows) > 1 and any(row.get("gain_together_lo") is not None for row in rows)
-    columns = (*GAIN[:3], TOGETHER, *GAIN[3:]) if together else GAIN
+    columns = (*GAIN[:3], *([TOGETHER] if together else []), CHOICES, *GAIN[3:])
+    rows = [row | {"other_choices": _choice_range(row)} for row in rows]
     mark = f"FORCED, NOT COMPARABLE ({forced} differs): " if forced else ""
     return Document(
         title=f"{mark}Compute saved by {target} relative to {reference} at equal loss",
@@ -110,6 +113,7 @@ def gain_document(frame: pd.DataFrame) -> Document:
             f"Budgets of {target} and what the same loss costs {reference} in training FLOPs; loss in "
             f"{_loss_unit(frame)}.",
             *_precision_sentence(rows),
+            *_choices_sentence(frame),
             *(
                 [f"Wall-clock is the time {reference} takes for that loss over the time of {target}."]
                 if any(row.get("time_multiplier") is not None for row in rows)
@@ -127,6 +131,25 @@ def _precision_sentence(rows: Rows) -> list[str]:
     errors = [row.get(f"gain_{end}_error") for row in rows for end in ("lo", "hi")]
     known = [error for error in errors if error is not None]
     return [f"Monte-Carlo error of an end: up to {100 * max(known):.1f} points."] if known else []
+
+
+def _choice_range(row: Mapping[str, Any]) -> str | None:
+    """Write the range of a gain over other choices of the estimator; None where it was not asked for."""
+    if "sensitivity_lo" not in row:
+        return None
+    lo, hi = row["sensitivity_lo"], row["sensitivity_hi"]
+    return format_interval(lo, hi, lo_unreachable=lo is None, hi_unreachable=hi is None)
+
+
+def _choices_sentence(frame: pd.DataFrame) -> list[str]:
+    """Say what the range over other choices holds."""
+    tried = frame.attrs.get("settings", {}).get("sensitivity_choices")
+    if tried is None:
+        return []
+    return [
+        f"Other choices: range of the point estimate over {tried} further fits with other Huber thresholds, residuals, "
+        "weights or counts of FLOPs."
+    ]
 
 
 def _turning_rows(frame: pd.DataFrame) -> tuple[str, list[dict[str, Any]]]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-__all__ = ["VERDICTS", "Finding"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["VERDICTS", "Finding", "Verdict", "records"]
 
 Verdict = Literal["fine", "caution", "serious", "unknown"]
 
@@ -40,3 +44,14 @@ class Finding:
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return dict(vars(self))
+
+
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a frame with None where a number is missing."""
+    return [
+        {
+            str(name): None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in row.items()
+        }
+        for row in frame.to_dict("records")
+    ]
