@@ -126,7 +126,9 @@ def _levels(by: str, column: str, values: Array) -> tuple[list[Part], list[Note]
     count = int(level.max()) + 1
     notes = []
     if count > MOST_LEVELS:
-        message = f"{column} has {count} levels: neighbours are joined to {MOST_LEVELS} parts of about as many rows each"
+        message = (
+            f"{column} has {count} levels: neighbours are joined to {MOST_LEVELS} parts of about as many rows"
+        )
         notes.append(info("levels_joined", message, count))
         below = np.cumsum(np.bincount(level))
         middle = below - np.bincount(level) / 2
