@@ -15,7 +15,7 @@ from smelt_scaling.fitting.settings import FitSettings
 from smelt_scaling.formatting import format_number
 from smelt_scaling.laws import AdditiveLaw
 
-__all__ = ["OUTLYING", "distances", "fit_screened", "robust_scatter"]
+__all__ = ["OUTLYING", "distances", "fit_screened", "outlying", "robust_scatter"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -95,7 +95,7 @@ def fit_screened(
         As `fit_architecture`; also if too few endpoints would be left.
     """
     every = _fit(arch, endpoints, law, settings, resample)
-    out = _outlying(every, endpoints)
+    out = outlying(every, endpoints)
     if not out.any():
         return every, ~out
     try:
@@ -111,7 +111,7 @@ def fit_screened(
         return _noted(every, flagged), np.ones_like(out)
     notes = [_dropped(arch, endpoints, every, out, changed)]
     kept = endpoints.select(~out)
-    if (again := _outlying(rest, kept)).any():
+    if (again := outlying(rest, kept)).any():
         notes.append(_flagged(arch, kept, rest, again, "the second fit is the last"))
     return _noted(rest, *notes), ~out
 
@@ -123,7 +123,8 @@ def _fit(
     return fit_architecture(arch, endpoints, law, settings, n_cells=len(np.unique(labels)), labels=labels)
 
 
-def _outlying(fitted: Fitted, endpoints: Endpoints) -> Mask:
+def outlying(fitted: Fitted, endpoints: Endpoints) -> Mask:
+    """Return which endpoints lie over `OUTLYING` robust standard deviations off a fit; none of too few."""
     if len(endpoints) - int(fitted.problem.free.sum()) < FEWEST_FREE:
         return np.zeros(len(endpoints), dtype=bool)
     return np.abs(_distances(endpoints, fitted)) > OUTLYING

@@ -308,8 +308,8 @@ ANSWERS: dict[str, NoteCode] = {
     "one_step_influence": NoteCode(
         "info",
         "Of a long table the influence of single rows is one Newton step from the fit, not a fit of its own.",
-        "Harmless: exact for least squares of a linear law, and close to it where no row weighs much. Fit again "
-        "without a row that is named to see what it does.",
+        "Harmless: close to such a fit where no row weighs much, as in a long table. Fit again without a row that is "
+        "named to see what it does.",
     ),
 }
 

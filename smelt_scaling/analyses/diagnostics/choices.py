@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from smelt_scaling.analyses.diagnostics.deletion import Arm, arms_of, put, with_starts
 from smelt_scaling.analyses.diagnostics.headline import refitted
-from smelt_scaling.analyses.diagnostics.parts import Part, dense_tier, parts_of
+from smelt_scaling.analyses.diagnostics.parts import dense_tier, parts_of
 from smelt_scaling.endpoints import Endpoints
-from smelt_scaling.errors import Note, SmeltScalingError
-from smelt_scaling.fitting import fit_screened
+from smelt_scaling.errors import Note
 from smelt_scaling.fitting.conventions import COUNTS
+from smelt_scaling.fitting.outliers import outlying
 from smelt_scaling.study import Study
 
 __all__ = ["DELTAS", "Choice", "Kind", "estimator_choices", "row_choices"]
@@ -167,83 +167,57 @@ def row_choices(study: Study) -> tuple[list[Choice], list[Note]]:
     """
     arms = arms_of(study)
     parts, notes = parts_of(study)
-    sizes = parts["size"]
-    ends = [("smallest", sizes[0]), ("largest", sizes[-1])]
-    found = [*_outliers(study), *_dense(study, arms)]
-    found += [_part(study, arms, "size", f"{which} out ({part.name})", part) for which, part in ends]
-    found += [
-        _part(study, arms, by, f"{part.name} out", part)
-        for by in ("horizon", "sparsity")
-        for part in parts.get(by, ())
-    ]
+    dense = dense_tier(study.endpoints)
+    out = [("dense", "dense tier out", dense)] if dense is not None else []
+    for which, part in (("smallest", parts["size"][0]), ("largest", parts["size"][-1])):
+        out.append(("size", f"{which} out ({part.name})", part.rows))
+    for by in ("horizon", "sparsity"):
+        out += [(by, f"{part.name} out", part.rows) for part in parts.get(by, ())]
+    without = {
+        arch: arm.without([rows for *_, rows in out]) for arch, arm in arms.items()
+    }  # all in one batch
+    found = [*_outliers(study, arms), *_dense(study)]
+    for i, (group, name, rows) in enumerate(out):
+        make = partial(put, study, {arch: own[i] for arch, own in without.items()})
+        found.append(Choice(group=group, name=name, kind="rows", make=make, left_out=int(rows.sum())))
     return found, notes
 
 
-def _part(study: Study, arms: dict[str, Arm], group: str, name: str, part: Part) -> Choice:
-    return Choice(
-        group=group,
-        name=name,
-        kind="rows",
-        make=partial(_without, study, arms, part.rows),
-        left_out=int(part.rows.sum()),
-    )
-
-
-def _without(study: Study, arms: dict[str, Arm], mask: Mask) -> Study:
-    return put(study, {arch: arm.without([mask])[0] for arch, arm in arms.items()})
-
-
-def _outliers(study: Study) -> list[Choice]:
+def _outliers(study: Study, arms: Mapping[str, Arm]) -> list[Choice]:
+    itself = partial(_itself, study)
     if study.settings.drop_outliers:
         why = "what was left out is not in the study; fit again without --drop-outliers"
         return [
             Choice(group="outliers", name="kept", kind="rows", reason=why),
-            Choice(group="outliers", name="out", kind="rows", is_default=True, make=partial(_itself, study)),
+            Choice(group="outliers", name="out", kind="rows", is_default=True, make=itself),
         ]
-    settings = replace(with_starts(study).settings, drop_outliers=True)
     rows = study.endpoints
-    usual = Choice(group="outliers", name="kept", kind="rows", is_default=True, make=partial(_itself, study))
-    try:
-        kept = np.concatenate(
-            [
-                fit_screened(arch, own, study.law, settings, resample=study.bootstrap.unit)[1]
-                for arch, own in rows.by_arch().items()
-            ]
-        )
-    except SmeltScalingError as error:  # too few rows would be left
-        return [usual, Choice(group="outliers", name="out", kind="rows", reason=str(error))]
-    out = int((~kept).sum())
-    make = partial(refitted, with_starts(study), rows.select(kept)) if out else partial(_itself, study)
-    name = "out" if out else "out (there is none)"
-    return [usual, Choice(group="outliers", name=name, kind="rows", make=make, left_out=out)]
+    far = np.zeros(len(rows), dtype=bool)
+    for arm in arms.values():
+        far[arm.rows] = outlying(arm.fitted, rows.select(arm.rows))
+    count = int(far.sum())
+    make = partial(_selected, study, ~far) if count else itself
+    name = "out" if count else "out (there is none)"
+    return [
+        Choice(group="outliers", name="kept", kind="rows", is_default=True, make=itself),
+        Choice(group="outliers", name=name, kind="rows", make=make, left_out=count),
+    ]
 
 
-def _dense(study: Study, arms: dict[str, Arm]) -> list[Choice]:
-    """Return the dense tier in and out; where the study was made without a tier, what is known of it."""
-    mask = dense_tier(study.endpoints)
+def _selected(study: Study, kept: Mask) -> Study:
+    return refitted(with_starts(study), study.endpoints.select(kept))
+
+
+def _dense(study: Study) -> list[Choice]:
+    """Return the study's own choice of tiers: the dense one in, or a tier excluded, of which nothing is known."""
+    itself = partial(_itself, study)
+    if dense_tier(study.endpoints) is not None:
+        return [Choice(group="dense", name="dense tier in", kind="rows", is_default=True, make=itself)]
     excluded = [note for note in study.all_notes if note.code == "excluded_tier"]
-    if mask is not None:
-        own = Part(by="dense", name="", rows=mask)
-        return [
-            Choice(
-                group="dense",
-                name="dense tier in",
-                kind="rows",
-                is_default=True,
-                make=partial(_itself, study),
-            ),
-            _part(study, arms, "dense", "dense tier out", own),
-        ]
     if not excluded:
         return []
     why = f"not in the study: {excluded[0].message}; fit again without that option"
     return [
         Choice(group="dense", name="excluded tier in", kind="rows", reason=why),
-        Choice(
-            group="dense",
-            name="excluded tier out",
-            kind="rows",
-            is_default=True,
-            make=partial(_itself, study),
-        ),
+        Choice(group="dense", name="excluded tier out", kind="rows", is_default=True, make=itself),
     ]

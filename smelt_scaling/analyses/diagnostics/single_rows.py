@@ -121,8 +121,7 @@ def _exact(arm: Arm) -> tuple[Array, NDArray[np.bool_]]:
 def _one_step(arm: Arm) -> tuple[Array, NDArray[np.bool_]]:
     """Return the same to first order: one Newton step of the objective without the row, at the optimum with it.
 
-    The inverse of the Hessian less the row's own curvature is that of Sherman and Morrison, so that least squares of a
-    linear law come out exactly.
+    The inverse of the Hessian without the row's own curvature is that of Sherman and Morrison.
     """
     problem, theta, delta = arm.fitted.problem, arm.fitted.theta, arm.fitted.delta
     _, _, hessian = arm.fitted.objective.derivatives(
