@@ -25,6 +25,7 @@ NAMES = (
     "downstream_null",
     "domains",
     "power",
+    "diagnostics",
 )
 PAGE = CHECKOUT / "docs" / "benchmarks.md"
 

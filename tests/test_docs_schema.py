@@ -198,6 +198,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "ce-gain": [
         ["ce-gain", "--study", "full", "--budget", "1e20,1e22,1e31"],
         ["ce-gain", "--study", "power", "--budget", "1e21"],
+        ["ce-gain", "--study", "power", "--budget", "1e21,1e31", "--sensitivity"],
         ["ce-gain", "--published", "smelt", "--budget", "1e22"],
         ["ce-gain", "--study", "beside", "--budget", "1e20", "--force"],
     ],

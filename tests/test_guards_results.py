@@ -45,6 +45,7 @@ from smelt_scaling import sources as source_groups
 from smelt_scaling.accounting.huggingface import from_huggingface
 from smelt_scaling.analyses.budgets import budgets_or_default
 from smelt_scaling.analyses.calibration import Scores
+from smelt_scaling.analyses.diagnostics import rollout, row_influence
 from smelt_scaling.analyses.models import NamedModel, open_model
 from smelt_scaling.analyses.reproduction import reproduce
 from smelt_scaling.analyses.turning import turnover
@@ -458,6 +459,14 @@ def ladder(**options):
     return fit(Endpoints.from_frame(rows), "power-c", bootstrap=0, **options).all_notes
 
 
+def budgets_run(count):
+    C = np.geomspace(1e18, 1e22, count)
+    noise = 0.003 * np.random.default_rng(0).standard_normal(count)
+    return fit(
+        Endpoints.from_frame({"C": C, "loss": 1.5 + 80 * C**-0.1 + noise}), "power-c", bootstrap=0, starts=4
+    )
+
+
 def in_parameters(tokens):
     N = np.repeat(np.geomspace(1e8, 1e10, 4), 2)
     D = tokens(N)
@@ -611,6 +620,11 @@ SCENARIOS: dict[str, Callable[[], tuple[Note, ...]]] = {
     "default_reference": lambda: gain_notes(PAPER),
     "extrapolated": lambda: gain_notes(PAPER, 1e26),
     "far_extrapolated": lambda: gain_notes(PAPER, 1e27),
+    "estimator_range": lambda: gain_notes(fit(RUNS, bootstrap=0, starts=4), sensitivity=True),
+    "choices_without_gain": lambda: gain_notes(fit(RUNS, bootstrap=0, starts=4, pins={"a": 0.38}), sensitivity=True),
+    "levels_joined": lambda: notes_of(rollout(budgets_run(20))),
+    "no_headline": lambda: notes_of(rollout(budgets_run(8))),
+    "one_step_influence": lambda: notes_of(row_influence(budgets_run(401))),
     "frontier_outside_design": overtrained,
     "unreachable": lambda: gain_notes(PAPER, 1e29, target="baseline", reference="smelt"),
     "turnover": lambda: gain_notes(PAPER),
@@ -804,6 +818,9 @@ REMEDIED: dict[str, Callable[[], tuple[Note, ...]]] = {
     "default_reference": lambda: gain_notes(PAPER, target="smelt", reference="baseline"),
     "extrapolated": lambda: gain_notes(PAPER, 1e21),
     "far_extrapolated": lambda: gain_notes(PAPER, 1e21),
+    "choices_without_gain": lambda: gain_notes(fit(RUNS, bootstrap=0, starts=4), sensitivity=True),
+    "levels_joined": lambda: notes_of(rollout(budgets_run(8))),
+    "no_headline": lambda: notes_of(rollout(fit(RUNS, bootstrap=0, starts=4))),
     "unreachable": lambda: gain_notes(PAPER, 1e21, target="baseline", reference="smelt"),
     "flops_mismatch": lambda: fit(
         Endpoints.from_frame(table(N=[1e9, 2e9], F=[9e9, 1.8e10])), "E + A*N**-0.3", bootstrap=0, flops_per_param=9

@@ -381,7 +381,7 @@ def test_findings_of_the_example() -> None:
     found = influence_findings(table())
     assert [one.check for one in found] == [
         "the cell that moves the gain most",
-        "largest size, predicted from the rest",
+        "smallest and largest size, predicted from the rest",
         "gain foretold from the smaller sizes",
         "endpoints that are outlying or move the fit",
     ]
