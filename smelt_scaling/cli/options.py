@@ -365,12 +365,7 @@ IntervalOption = Annotated[
 ]
 SensitivityOption = Annotated[
     bool,
-    typer.Option(
-        "--sensitivity",
-        metavar="",
-        help="Range of each gain over other choices of the estimator; fits anew.",
-        rich_help_panel=RESULT,
-    ),
+    typer.Option("--sensitivity", metavar="", help="Range over other estimators.", rich_help_panel=RESULT),
 ]
 StrictOption = Annotated[
     bool,

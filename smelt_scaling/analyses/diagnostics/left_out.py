@@ -81,8 +81,8 @@ def influence(
     >>> from smelt_scaling import example_endpoints, fit
     >>> table = influence(fit(example_endpoints(), bootstrap=0))
     >>> top = table.query("by == 'size' and part == '1.6B' and arch == 'both'").iloc[0]
-    >>> int(top["rows"]), round(top["change"], 4), round(top["mean_error"], 4), round(top["ratio"], 2)
-    (36, 0.092, -0.0013, 1.36)
+    >>> int(top["rows"]), f"{top['change']:.4f} {top['mean_error']:.4f} {top['ratio']:.2f}"
+    (36, '0.0920 0.0034 1.74')
     """
     own, headline, notes = settled(study, target, reference, budget, sparsity)
     arms = arms_of(own)

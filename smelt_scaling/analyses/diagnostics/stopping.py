@@ -69,7 +69,7 @@ def rollout(
     >>> steps[["stop", "predicted"]].values.tolist()
     [['100M', '200M'], ['200M', '600M'], ['600M', '1.6B']]
     >>> steps["gain_error"].round(3).tolist()[1:]
-    [0.249, 0.106]
+    [0.147, 0.082]
     """
     own, headline, notes = settled(study, target, reference, None, sparsity)
     parts, said = parts_of(own)
