@@ -292,6 +292,24 @@ def test_the_rows_that_others_dropped_are_named(real_data: Path) -> None:
     assert flagged["change_beta"].iloc[0] < -0.03
 
 
+def test_single_runs_that_carry_the_gain_are_named(real_data: Path) -> None:
+    """66 runs of two architectures: two of the largest each move the gain at 1e22 by half of what it is."""
+    frame = pd.read_csv(real_data / "sets" / "xlstm_tokenparam.csv")
+    study = fit(Endpoints.from_frame(frame, mapping={"run": "run_id"}), "additive", bootstrap=0, starts=8)
+    rows = row_influence(study, target="xlstm", reference="transformer", budget=1e22)
+    moving = rows[rows["flag"].fillna("").str.contains("moves the gain")]
+    most = rows.loc[rows["change"].abs().nlargest(2).index]
+    assert most["endpoint"].str.contains("mLSTMv1_7B").all()
+    assert set(most.index) <= set(moving.index)
+    assert len(moving) < 0.25 * len(rows)
+    first = most.iloc[0]
+    kept = frame[(frame["arch"] != "xlstm") | ((frame["loss"] - first["loss"]).abs() > 1e-12)]
+    without = fit(Endpoints.from_frame(kept, mapping={"run": "run_id"}), "additive", bootstrap=0, starts=8)
+    asked = {"target": "xlstm", "reference": "transformer"}
+    moved = ce_gain(without, 1e22, **asked)["gain"][0] - ce_gain(study, 1e22, **asked)["gain"][0]
+    assert first["change"] == pytest.approx(moved, abs=1e-4)  # flat floors: the certificate allows as much
+
+
 # -- tables that are no pair -------------------------------------------------------------------------------------------
 
 

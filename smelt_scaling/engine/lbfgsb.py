@@ -65,7 +65,8 @@ def _scaled_objective(
     def scaled(x: Array) -> tuple[float, Array]:
         theta = point[None, :].copy()
         theta[0, free] = x
-        value, gradient = objective.gradient(theta, weights, observed, delta)
+        with np.errstate(over="ignore", invalid="ignore"):  # a line search may try steps beyond any double
+            value, gradient = objective.gradient(theta, weights, observed, delta)
         return SCALE * value, SCALE * gradient[free]
 
     return scaled

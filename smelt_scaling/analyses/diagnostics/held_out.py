@@ -104,7 +104,7 @@ def errors_on(
         Why there is none.
     """
     absent: dict[str, Any] = dict.fromkeys(("mean_error", "rms_error", "rms_in", "ratio"))
-    if not any(mask.any() for mask in scored.values()):
+    if not any(scored[arch].any() for arch in fits):
         return absent, f"no row of {' or '.join(fits)} is in it"
     reasons = [one.reason for arch, one in fits.items() if one.reason and scored[arch].any()]
     if reasons:

@@ -11,7 +11,10 @@ from smelt_scaling.analyses.gain import ce_gain
 from smelt_scaling.analyses.side import IntervalKind
 from smelt_scaling.study import Study
 
-__all__ = ["headline_row", "width_of"]
+__all__ = ["NO_INTERVAL", "headline_row", "width_of"]
+
+#: What to do where there is no interval to compare with.
+NO_INTERVAL = "fit again with --bootstrap 2000, for an interval to compare with"
 
 
 def headline_row(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from smelt_scaling._schema import counted
 from smelt_scaling.analyses.diagnostics.findings import Finding, Verdict, records
 from smelt_scaling.analyses.diagnostics.held_out import BOTH
-from smelt_scaling.analyses.diagnostics.interval import width_of
+from smelt_scaling.analyses.diagnostics.interval import NO_INTERVAL, width_of
 from smelt_scaling.formatting import format_percent, format_quantity
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _one_cell(rows: Sequence[Row], headline: Row) -> Finding:
         check=check,
         value=value,
         verdict=verdict,
-        remedy="" if verdict == "fine" else remedy,
+        remedy={"fine": "", "unknown": NO_INTERVAL}.get(verdict, remedy),
     )
 
 
@@ -133,7 +133,7 @@ def _last_step(steps: Sequence[Row], headline: Row | None) -> Finding:
         check=check,
         value=value,
         verdict=verdict,
-        remedy="" if verdict == "fine" else remedy,
+        remedy={"fine": "", "unknown": NO_INTERVAL}.get(verdict, remedy),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from smelt_scaling._derive import TIER_GAP
 from smelt_scaling.analyses.claims import perturbed_values
 from smelt_scaling.analyses.diagnostics.headline import Headline
 from smelt_scaling.analyses.gain import gain_of
@@ -50,21 +51,22 @@ def sparsity_rows(study: Study, headline: Headline, default: float) -> list[Row]
         return []
     rows, at = study.endpoints, headline.sparsity
     tiers, medians = np.unique(rows.tiers), default_sparsities(rows)
+    distance = np.abs(np.log1p(-rows.S) - np.log1p(-at))
+    own = rows.tiers[distance.argmin()] if "S" in rows and distance.min() <= TIER_GAP else None
     tried = [(f"S = {at:.4g}, as asked", at, "estimator", True)]
-    if "S" in rows:
-        nearest = int(np.argmin(np.abs(np.log1p(-medians) - np.log1p(-at))))
-        inside = rows.tiers == tiers[nearest]
-        if at == medians[nearest]:
-            tried[0] = (f"S = {at:.4g}, median of the tier", at, "estimator", True)
-        for arch in (headline.target, headline.reference):
-            own = inside & (rows.arch == arch)
-            if own.any():
-                median = float(default_sparsities(rows.select(own))[0])
-                tried.append((f"S = {median:.4g}, median of {arch}", median, "estimator", False))
-        rounded = round(at, 2)
-        tried.append((f"S = {rounded:g}, to a percent", rounded, "estimator", False))
-        others = [float(s) for i, s in enumerate(medians) if i != nearest]
-        tried += [(f"S = {s:.4g}, another tier", s, "question", False) for s in others]
+    if at in medians:
+        tried = [(f"S = {at:.4g}, median of the tier", at, "estimator", True)]
+    for arch in (headline.target, headline.reference):
+        there = (rows.tiers == own) & (rows.arch == arch)
+        if there.any():
+            median = float(default_sparsities(rows.select(there))[0])
+            tried.append((f"S = {median:.4g}, median of {arch}", median, "estimator", False))
+    tried.append((f"S = {at:.2g}, to a percent", round(at, 2), "estimator", False))
+    tried += [
+        (f"S = {s:.4g}, another tier", float(s), "question", False)
+        for tier, s in zip(tiers, medians, strict=False)  # a table without S has no medians
+        if tier != own
+    ]
     found = []
     for name, value, kind, own_choice in tried:
         m, reason = None, ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from smelt_scaling._schema import counted
 from smelt_scaling.analyses.diagnostics.findings import Finding, Verdict, records
-from smelt_scaling.analyses.diagnostics.interval import width_of
+from smelt_scaling.analyses.diagnostics.interval import NO_INTERVAL, width_of
 from smelt_scaling.formatting import format_interval, format_number, format_percent
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _range_finding(own: Mapping[str, Any], interval: Mapping[str, Any], check: s
         check=check,
         value=f"{tried}{failed}; {beside}",
         verdict=verdict,
-        remedy="" if verdict == "fine" else remedy,
+        remedy={"fine": "", "unknown": NO_INTERVAL}.get(verdict, remedy),
     )
 
 

@@ -131,15 +131,16 @@ def _levels(by: str, column: str, values: Array) -> tuple[list[Part], list[Note]
         )
         notes.append(info("levels_joined", message, count))
         below = np.cumsum(np.bincount(level))
-        middle = below - np.bincount(level) / 2
-        level = (middle * MOST_LEVELS / len(values)).astype(np.intp)[level]
+        centre = below - np.bincount(level) / 2
+        level = (centre * MOST_LEVELS / len(values)).astype(np.intp)[level]
     parts = []
     for one in np.unique(level):
         rows = level == one
-        low, high = (
-            format_quantity(float(end), suffix=True) for end in (values[rows].min(), values[rows].max())
+        low, middle, high = (
+            format_quantity(float(value), suffix=True)
+            for value in (values[rows].min(), np.median(values[rows]), values[rows].max())
         )
-        middle_text = format_quantity(float(np.median(values[rows])), suffix=True)
-        name = f"{column} {middle_text}" if count <= MOST_LEVELS else f"{column} {low} to {high}"
+        wide = count > MOST_LEVELS and low != high
+        name = f"{column} {low} to {high}" if wide else f"{column} {middle}"
         parts.append(Part(by=by, name=name, rows=rows))
     return parts, notes

@@ -32,14 +32,15 @@ from smelt_scaling.study import Study
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["DFFITS", "EXACT", "row_influence", "row_influence_rows"]
+__all__ = ["DFFITS", "EXACT", "MEDIANS", "POINTS", "row_influence", "row_influence_rows"]
 
 Array = NDArray[np.float64]
 Row = dict[str, Any]
 
-#: A row that moves its own fitted loss by over one standard error of it is influential: the rule for small tables.
-#: (2 sqrt(p/n), that for large ones, names a quarter of the rows of a fit close to least absolute deviations.)
-DFFITS = 1.0
+#: A row that moves its own fitted loss by over one standard error of it is influential (the rule for small tables), and
+#: one that moves the gain by over 5 points is, if that is also four times what the median row does: where there are few
+#: rows to a parameter every one moves the fit, and naming half of them says nothing.
+DFFITS, POINTS, MEDIANS = 1.0, 0.05, 4.0
 #: Up to so many endpoints of an architecture every one is left out of a fit of its own.
 EXACT = 400
 
@@ -68,7 +69,8 @@ def row_influence(
         ``loss, fitted, distance`` (robust standard deviations of the log residual), ``leverage, dffits`` (standard
         errors by which the row moves its own fitted loss), ``change_NAME`` of the floor and of every exponent, and
         ``change`` of the headline gain (a fraction), when it is left out; ``flag``: "outlying" over 5 standard
-        deviations off, "influential" where dffits is over 1 in size, both, or None.
+        deviations off, "influential" where dffits is over 1 in size, and "moves the gain" where that changes by over 5
+        points, both if over 4 times the median as well; or None.
 
     Raises
     ------
@@ -104,6 +106,11 @@ def row_influence_rows(
         theta, lost = _exact(arm) if exact else _one_step(arm)
         found += _rows(study, arms, arm, theta, lost, headline)
     found.sort(key=lambda row: -abs(row["dffits"] or 0.0))
+    changes = [abs(row["change"]) for row in found if row["change"] is not None]
+    limit = max(POINTS, MEDIANS * float(np.median(changes))) if changes else np.inf
+    for row in found:
+        if row["change"] is not None and abs(row["change"]) > limit:
+            row["flag"] = ", ".join(filter(None, (row["flag"], "moves the gain")))
     return found, notes
 
 
@@ -173,6 +180,8 @@ def _rows(
         # of a row of weight w the fitted value has the variance s^2 h / w
         dffits = moved * np.sqrt(problem.weight) / (scatter * np.sqrt(leverage))
     change = _changes(study, arm, coef, headline)
+    usual = float(np.median(np.abs(dffits[np.isfinite(dffits)]))) if np.isfinite(dffits).any() else 0.0
+    limit = max(DFFITS, MEDIANS * usual)
     distance = distances(arm.loss, fitted, free)
     own = study.endpoints.select(arm.rows)
     labels, _ = own.cells(study.bootstrap.unit)
@@ -184,7 +193,7 @@ def _rows(
             name
             for name, flagged in (
                 ("outlying", abs(distance[i]) > OUTLYING),
-                ("influential", usable and abs(dffits[i]) > DFFITS),
+                ("influential", usable and abs(dffits[i]) > limit),
             )
             if flagged
         ]

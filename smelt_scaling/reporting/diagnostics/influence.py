@@ -23,8 +23,8 @@ PARTS = {
     "horizon": "Each horizon left out",
     "sparsity": "Each sparsity tier left out",
 }
-#: Endpoints that are shown though none stands out.
-AT_LEAST = 3
+#: Endpoints that are shown though none stands out, and the most cells and endpoints that are; csv and json have all.
+AT_LEAST, AT_MOST = 3, 20
 
 ERRORS = (
     Column(key="mean", header="mean error there", kind="printed"),
@@ -55,7 +55,7 @@ ROWS = (
     Column(key="distance", header="sd off", kind="number", digits=2),
     Column(key="dffits", header="DFFITS", kind="number", digits=2),
     Column(key="points", header="change of gain without it", kind="printed", optional=True),
-    Column(key="flag", header="", absent=""),
+    Column(key="flag", header="", absent="", redundant=True),
 )
 
 
@@ -76,8 +76,12 @@ def influence_grids(frame: pd.DataFrame) -> tuple[Grid, ...]:
     for by, heading in PARTS.items():
         own = [row for row in rows if row["by"] == by and (row["arch"] == "both" or not both)]
         if own:
-            of = ", of both architectures" if both else ""
-            grids.append(_explained(make_grid(own, LEFT_OUT, heading=f"{heading}{of}"), own))
+            heading += ", of both architectures" if both else ""
+            if len(own) > AT_MOST:
+                heading += f": the {AT_MOST} of {len(own)} that matter most"
+                most = sorted(own, key=_weight)[-AT_MOST:]
+                own = [row for row in own if row in most]
+            grids.append(_explained(make_grid(own, LEFT_OUT, heading=heading), own))
     steps = [_shown(row) for row in frame.attrs["rollout"] if row["arch"] == "both" or not both]
     if steps:
         heading = "Stopping at a size, and predicting the next"
@@ -87,8 +91,16 @@ def influence_grids(frame: pd.DataFrame) -> tuple[Grid, ...]:
     heading = f"Endpoints that stand out: {len(flagged)} of {len(singles)}"
     if not flagged:
         heading += f"; the {min(AT_LEAST, len(singles))} that move the fit most"
-    grids.append(make_grid(flagged or singles[:AT_LEAST], ROWS, heading=heading))
+    elif len(flagged) > AT_MOST:
+        heading += f"; the first {AT_MOST}"
+    grids.append(make_grid(flagged[:AT_MOST] or singles[:AT_LEAST], ROWS, heading=heading))
     return tuple(grids)
+
+
+def _weight(row: dict[str, Any]) -> float:
+    """Return how much a part matters: what it does to the gain, or how far off it is predicted."""
+    size = row["change"] if row["change"] is not None else row["mean_error"]
+    return abs(float(size or 0.0))
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
