@@ -70,7 +70,7 @@ def row_influence(
         errors by which the row moves its own fitted loss), ``change_NAME`` of the floor and of every exponent, and
         ``change`` of the headline gain (a fraction), when it is left out; ``flag``: "outlying" over 5 standard
         deviations off, "influential" where dffits is over 1 in size, and "moves the gain" where that changes by over 5
-        points, both if over 4 times the median as well; or None.
+        points, each only where it is over 4 times its median too; or None.
 
     Raises
     ------
