@@ -26,6 +26,7 @@ NAMES = (
     "domains",
     "power",
     "diagnostics",
+    "new_run",
 )
 PAGE = CHECKOUT / "docs" / "benchmarks.md"
 

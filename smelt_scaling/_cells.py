@@ -39,6 +39,7 @@ class RawTable:
     read: set[str] = field(default_factory=set)
     sources: dict[str, str] = field(default_factory=dict)
     parsed: dict[str, int] = field(default_factory=dict)
+    runs_unread: str = ""
 
 
 def to_text(series: pd.Series[Any], missing: NDArray[np.bool_]) -> tuple[Text, int]:

@@ -116,7 +116,7 @@ def read_columns(
     _convert(units, source, table)
     _state_loss_unit(len(frame), units.get("loss"), source, table)
     _question_names(chosen, units, source, table)
-    _add_notes(present, chosen, empty, trimmed, source, table, _may_be(frame, chosen))
+    _add_notes(present, chosen, empty, trimmed, source, table, _may_be(frame, chosen, table))
     return table
 
 
@@ -287,7 +287,7 @@ def _question_names(
         ask("S", "an active share: S is one minus it; add --unit S=active (--unit S=fraction keeps it)")
 
 
-def _may_be(frame: pd.DataFrame, chosen: Mapping[str, str]) -> str:
+def _may_be(frame: pd.DataFrame, chosen: Mapping[str, str], table: RawTable) -> str:
     """Propose columns that nothing reads, for those whose absence changes what is fitted or resampled."""
     groups = {"cell", "scale", "trunk", "run"} & set(chosen)
     wanted = {
@@ -305,6 +305,8 @@ def _may_be(frame: pd.DataFrame, chosen: Mapping[str, str]) -> str:
             distinct = frame[name].astype(str).nunique()
             if 1 < distinct < len(frame):
                 map_it = f"{wants}={name}"
+                if wants == "run":
+                    table.runs_unread = f"{name} ({distinct} values in {len(frame)} rows)"
                 shown = map_it if re.fullmatch(r"[\w./-]+", name) else repr(map_it)
                 hints.append(
                     f"; {name} repeats ({distinct} values in {len(frame)} rows): if it {what}, add --map {shown}"

@@ -84,6 +84,7 @@ def read_frame(
         | {"not_annealed": int(early.sum()), "duplicate_rows": int(repeated.sum())},
         columns=origins(columns, table, units, rules),
         unread=tuple(name for name in map(str.strip, map(str, frame.columns)) if name not in table.read),
+        runs_unread=table.runs_unread,
     )
     return in_order(columns, groups.order), notes, intake
 

@@ -59,12 +59,15 @@ class Intake:
         In schema order.
     unread : tuple of str
         Columns of the file outside the schema.
+    runs_unread : str
+        One of them that seems to name runs and repeats, with its counts, where no column of the schema groups rows.
     """
 
     rows: int
     left_out: Mapping[str, int]
     columns: tuple[Origin, ...]
     unread: tuple[str, ...] = ()
+    runs_unread: str = ""
 
 
 def origins(

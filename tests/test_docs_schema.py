@@ -209,6 +209,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     ],
     "predict": [
         ["predict", "--study", "full", "--at", "F=1e11,D=1e11,S=.947"],
+        ["predict", "--study", "full", "--at", "F=1e10,D=1e11,S=.947", "--new-run"],
         ["predict", "--study", "params", "--at", "N=1e9,D=1e11"],
         ["predict", "--study", "active", "--at", "N_act=1e9,D=1e11"],
         ["predict", "--study", "power", "--at", "C=1e21"],

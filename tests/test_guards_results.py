@@ -565,6 +565,13 @@ def uncertified_parts():
         return split_notes(study=whole)
 
 
+def of_a_new_run(share, horizons=6):
+    """Return the notes of the interval of one new run, where cells hold a share of the noise."""
+    runs = simulate(PAPER.surfaces, RUNS.to_frame(), sd=0.006, cell_share=share, seed=2)
+    rows = runs.select(np.isin(runs.D, np.unique(runs.D)[-horizons:]))
+    return notes_of(predict(fit(rows, "power-c", bootstrap=50), {"C": 1e21}, new_run=True))
+
+
 #: Code -> the least that raises it.
 def planned(runs, **options):
     """Return the notes of a plan from a study of runs; from published surfaces for None."""
@@ -645,6 +652,9 @@ SCENARIOS: dict[str, Callable[[], tuple[Note, ...]]] = {
     "stale_study": lambda: opened_after(lambda runs: runs.write_text("arch,F\n")),
     "input_missing": lambda: opened_after(Path.unlink),
     "not_recomputed": lambda: notes_of(reproduce(PAPER)),
+    "new_run": lambda: of_a_new_run(0.5),
+    "noise_not_split": lambda: of_a_new_run(0.5, horizons=1),
+    "no_cell_effect": lambda: of_a_new_run(0.0),
     "default_budgets": lambda: budgets_or_default([], PAPER)[1],
     "nonfinite": lambda: read(loss=[3.0, np.inf]),
     "diverged": lambda: read(**THREE | {"loss": [3.0, 2.5, np.nan], "run": ["r", "s", "s"]}),
@@ -833,6 +843,12 @@ REMEDIED: dict[str, Callable[[], tuple[Note, ...]]] = {
     "no_chance": lambda: scored(chance=np.full(144, 0.0)),
     "few_cells": lambda: scored(),
     "averaged_repeats": lambda: scored(),
+    "noise_not_split": lambda: of_a_new_run(0.5),
+    "no_cell_effect": lambda: of_a_new_run(0.9),
+    "row_resampling": lambda: fit(
+        Endpoints.from_frame(RUNS.to_frame().drop(columns=["cell", "scale", "trunk"]).assign(trial_id=RUNS["cell"])),
+        bootstrap=50,
+    ).notes,
     "default_budgets": lambda: budgets_or_default([1e21], PAPER)[1],
     "unpaired_rows": lambda: notes_of(shot_gaps(scores())),
     "too_few_units": lambda: notes_of(length_gains(buckets())),

@@ -15,6 +15,7 @@ from smelt_scaling.engine.design import (
     CONDITION_WARN,
     Identified,
     condition_numbers,
+    moving_together,
     null_direction,
 )
 from smelt_scaling.engine.problem import Problem, make_problem
@@ -44,9 +45,7 @@ ADD = {
     "C": "add runs at a second budget C, over 5 % away",
 }
 DENSE = "every row is dense: use --law additive"
-COLLINEAR = (
-    "their columns move together: vary one at a fixed value of the other, or hold one with --pin in the fit"
-)
+HOLD = "or hold one with --pin in the fit"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +147,9 @@ def _remedies(law: AdditiveLaw, own: Endpoints, found: Identified, fitted: float
         f"{name} has one level: {DENSE if name == 'S' and not own.S.any() else ADD[name]}" for name in single
     ]
     if found.collinear:
-        remedies.append(f"{' and '.join(found.collinear)} cannot be told apart: {COLLINEAR}")
+        remedies.append(
+            f"{' and '.join(found.collinear)} cannot be told apart: {moving_together(law, found.collinear)}, {HOLD}"
+        )
     parameters = len(law.parameters) - len(found.dropped_terms | found.dropped_exponents)
     if len(own) < parameters:
         remedies.append(

@@ -114,6 +114,8 @@ def design_report(
         _remarks(law, used, unit),
         measured_apart(used),
         *(audit.notes for audit in audits),
+        _remarks(law, used, unit, resample is not None),
+        measured_apart(used),
     )
     frame.attrs = {
         "notes": [note.to_dict() for note in notes],
@@ -176,17 +178,17 @@ def _row(
     ]
 
 
-def _remarks(law: AdditiveLaw, used: Endpoints, unit: str) -> list[Note]:
+def _remarks(law: AdditiveLaw, used: Endpoints, unit: str, asked: bool) -> list[Note]:
     """Return what holds for all architectures."""
+    from smelt_scaling.study.remarks import row_note, why_not_by_row
+
     notes = []
     if "S" in law.columns and "S" not in used:
         notes.append(info("sparsity_absent", "no column S: every row is taken as S = 0", len(used)))
-    if unit == "row":
-        message = (
-            "no column cell, scale, trunk or run: single rows would be resampled; if several rows share a run, "
-            "name it with --map run=COLUMN"
-        )
-        notes.append(warning("row_resampling", message, len(used)))
+    if unit == "row" and not asked and (reason := why_not_by_row(used)):
+        notes.append(warning("bootstrap_refused", f"a fit would give no interval: {reason}"))
+    elif unit == "row":
+        notes.append(row_note(used, "would be"))
     return notes
 
 

@@ -11,7 +11,7 @@ from smelt_scaling.errors import Note, merge_notes
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Carried", "finish_frame", "notes_of"]
+__all__ = ["Carried", "finish_frame", "notes_of", "records", "with_nones"]
 
 
 class Carried(list[dict[str, Any]]):
@@ -65,6 +65,18 @@ def finish_frame(
         },
     }
     return frame
+
+
+def with_nones(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame with None where pandas put NaN for a value that is absent."""
+    absent = frame.isna()
+    lacking = {name: object for name in frame.columns if absent[name].any()}
+    return frame.astype(lacking).where(~absent, None) if lacking else frame
+
+
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a frame."""
+    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
 
 
 def notes_of(frame: pd.DataFrame) -> tuple[Note, ...]:

@@ -264,7 +264,9 @@ def view_of(source: Study | Paper) -> View:
         )
     # an interval of an ill-conditioned design means nothing, whichever way it is made
     refused = any(fit.intervals_refused for fit in source.fits.values())
-    too_many = "" if source.jackknife is not None else "too many labels to leave each out"
+    bootstrap = source.bootstrap
+    why = bootstrap.reason if bootstrap.status == "refused" else "too many labels to leave each out"
+    too_many = "" if source.jackknife is not None else why
     ill = "the design is too ill-conditioned for any interval"
     rows = source.endpoints.by_arch()
     by_tier = "S" in source.law.columns

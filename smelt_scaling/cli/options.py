@@ -356,6 +356,15 @@ AtOption = Annotated[
     list[str],
     typer.Option("--at", metavar="NAME=X,...", help="The law's columns: F=1e10,D=2e11,S=.947."),
 ]
+NewRunOption = Annotated[
+    bool,
+    typer.Option(
+        "--new-run",
+        metavar="",
+        help="Also the interval of one new run: cell effect and run noise.",
+        rich_help_panel=RESULT,
+    ),
+]
 LevelOption = Annotated[
     float, typer.Option("--level", metavar="P", help="Nominal coverage.", rich_help_panel=RESULT)
 ]

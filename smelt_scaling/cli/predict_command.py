@@ -17,7 +17,8 @@ HELP = """Loss that the fitted surfaces predict for runs not made.
   baseline  0.947  1.0e10  100B  1.727
   smelt     0.947  1.0e10  100B  1.715
 
-Repeat --at for more points. The interval is that of the surface, not of a single run.
+Repeat --at for more points. The interval is that of the surface, not of a single run; --new-run adds that of one new
+run.
 """
 
 
@@ -29,6 +30,7 @@ def show_prediction(
     arch: o.ArchOption = None,
     level: o.LevelOption = 0.95,
     interval: o.IntervalOption = o.Interval.percentile,
+    new_run: o.NewRunOption = False,
     strict: o.StrictOption = False,
     form: o.FormatOption = o.Format.table,
     out: o.OutOption = None,
@@ -48,6 +50,7 @@ def show_prediction(
         archs=parse_names(arch, source.archs) or None,
         level=level,
         interval=interval.value,
+        new_run=new_run,
     )
     finish(
         "predict",

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ __all__ = [
     "identify",
     "level_index",
     "log_jacobian",
+    "moving_together",
     "null_direction",
 ]
 
@@ -57,8 +59,9 @@ class Identified:
     only_at : mapping
         Column -> the one value at which the surface may be used.
     collinear : tuple of str
-        Two exponents whose features move together, such as model size and tokens at fixed tokens per parameter;
-        empty if there are none. The optimum may look well conditioned by accident of noise; the design is not.
+        Two exponents whose features move together, such as model size and tokens at fixed tokens per parameter, or
+        size and sparsity at one total number of parameters; empty if there are none. The optimum may look well
+        conditioned by accident of noise; the design is not.
     """
 
     dropped_terms: frozenset[str]
@@ -156,21 +159,47 @@ def identify(
 
 
 def _collinear(terms: Sequence[LogTerm], given: frozenset[str]) -> tuple[str, ...]:
-    """Find two terms, each with one exponent to fit, whose log features are one line within `LEVEL_WIDTH`."""
+    """Find two exponents to fit whose log features are one line within `LEVEL_WIDTH`.
+
+    Of two terms with one exponent each, or of one term with these two.
+    """
     lines: list[tuple[str, Array]] = []
     for term in terms:
         fitted = [name for name in term.slopes if name not in given]
         if len(term.slopes) == 1 and fitted:
             lines.append((fitted[0], term.slopes[fitted[0]]))
-    for i, (first, x) in enumerate(lines):
-        for second, y in lines[i + 1 :]:
-            if first == second:
-                continue
-            centred = x - x.mean()
-            slope = (centred @ y) / (centred @ centred)
-            if _one_level(y - slope * centred):
-                return (first, second)
+    pairs = list(combinations(lines, 2))
+    for term in terms:
+        pairs += combinations(((name, x) for name, x in term.slopes.items() if name not in given), 2)
+    for (first, x), (second, y) in pairs:
+        if first == second:
+            continue
+        centred = x - x.mean()
+        slope = (centred @ y) / (centred @ centred)
+        if _one_level(y - slope * centred):
+            return (first, second)
     return ()
+
+
+def moving_together(law: AdditiveLaw, exponents: Sequence[str]) -> str:
+    """Say which columns move together where two exponents cannot be told apart, and which runs would part them.
+
+    Examples
+    --------
+    >>> from smelt_scaling.laws import LAWS
+    >>> moving_together(LAWS["sparse-additive"], ("b", "a"))  # doctest: +NORMALIZE_WHITESPACE
+    'S and F move together, as with one total size N of which only the active part varies: vary N at a fixed S'
+    >>> moving_together(LAWS["chinchilla"], ("alpha", "beta"))
+    'N and D move together, as at fixed tokens per parameter: vary one at a fixed value of the other'
+    """
+    columns = {power.exponent: power.feature.names for term in law.parsed.terms for power in term.powers}
+    names = list(dict.fromkeys(name for exponent in exponents for name in columns[exponent]))
+    pair = f"{' and '.join(names)} move together"
+    if "S" in names:
+        return f"{pair}, as with one total size N of which only the active part varies: vary N at a fixed S"
+    if "D" in names:
+        return f"{pair}, as at fixed tokens per parameter: vary one at a fixed value of the other"
+    return f"{pair}: vary one at a fixed value of the other"
 
 
 def condition_numbers(problem: Problem, theta: Array, weights: Array) -> Array:

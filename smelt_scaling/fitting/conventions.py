@@ -20,7 +20,7 @@ from smelt_scaling.fitting.result import Convention
 from smelt_scaling.fitting.settings import FitSettings
 from smelt_scaling.laws import AdditiveLaw
 
-__all__ = ["COUNTS", "with_conventions"]
+__all__ = ["COUNTS", "size_and_token_exponents", "with_conventions"]
 
 #: Columns that count parameters.
 COUNTS = ("N", "N_act", "N_no_emb")
@@ -43,7 +43,7 @@ def with_conventions(
         Those of the fit.
     """
     law, arch = fitted.problem.law, fitted.result.arch
-    names = _exponents(law)
+    names = size_and_token_exponents(law)
     size, used = _size_and_count(law, endpoints)
     others = [
         name
@@ -68,7 +68,7 @@ def with_conventions(
     return replace(fitted, result=replace(fitted.result, conventions=tuple(found), notes=notes))
 
 
-def _exponents(law: AdditiveLaw) -> tuple[str, str] | None:
+def size_and_token_exponents(law: AdditiveLaw) -> tuple[str, str] | None:
     """Return the names of the exponents of size and of tokens; None unless each has a term of its own."""
     kinds = {"F": "size", "N": "size", "N_act": "size", "D": "tokens"}
     of: dict[str, list[tuple[int, str]]] = {"size": [], "tokens": []}

@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from smelt_scaling._schema import counted
 from smelt_scaling.endpoints import Endpoints
 from smelt_scaling.engine.certificate import Verdict, certify
-from smelt_scaling.engine.design import CONDITION_SINGULAR, condition_numbers, identify, null_direction
+from smelt_scaling.engine.design import (
+    CONDITION_SINGULAR,
+    Identified,
+    condition_numbers,
+    identify,
+    null_direction,
+)
 from smelt_scaling.engine.lbfgsb import minimise_lbfgsb
 from smelt_scaling.engine.newton import Optimum, delta_ladder, minimise
 from smelt_scaling.engine.objective import Objective
@@ -26,7 +32,7 @@ from smelt_scaling.fitting.settings import FitSettings
 from smelt_scaling.fitting.steps import prepare
 from smelt_scaling.laws import AdditiveLaw, Surface
 
-__all__ = ["Fitted", "fit_architecture", "frontier_columns", "minimiser"]
+__all__ = ["Fitted", "fit_architecture", "frontier_columns", "minimiser", "problem_of"]
 
 Array = NDArray[np.float64]
 
@@ -102,23 +108,10 @@ def fit_architecture(
         If a pin names no parameter or violates a bound.
     """
     labels = endpoints.cells()[0] if labels is None else labels
-    seen = prepare(_columns(endpoints, law), endpoints, labels, settings)
-    columns = seen.columns
+    problem, found, columns = problem_of(arch, endpoints, law, settings, labels)
     pins = settings.pins_of(arch)
-    _check_pins(law, pins)
-    found = identify(law, columns, pins, endpoints.tiers)
-    problem = make_problem(
-        law,
-        columns,
-        endpoints.loss,
-        seen.weight,
-        pins=pins,
-        dropped_terms=found.dropped_terms,
-        dropped_exponents=found.dropped_exponents,
-        log_residual=settings.residual == "log",
-    )
     free = int(problem.free.sum())
-    used = int((seen.weight > 0).sum())
+    used = int((problem.weight > 0).sum())
     if used < free:
         names = ", ".join(n for n, f in zip(law.parameters, problem.free, strict=True) if f)
         raise FitError(
@@ -185,6 +178,33 @@ def fit_architecture(
         columns=columns,
         tiers=endpoints.tiers,
     )
+
+
+def problem_of(
+    arch: str, endpoints: Endpoints, law: AdditiveLaw, settings: FitSettings, labels: NDArray[np.str_]
+) -> tuple[Problem, Identified, Mapping[str, Array]]:
+    """Return what a fit of one architecture minimises, what its design leaves out, and the columns the law is given.
+
+    Parameters
+    ----------
+    arch, endpoints, law, settings, labels
+        As for `fit_architecture`.
+    """
+    seen = prepare(_columns(endpoints, law), endpoints, labels, settings)
+    pins = settings.pins_of(arch)
+    _check_pins(law, pins)
+    found = identify(law, seen.columns, pins, endpoints.tiers)
+    problem = make_problem(
+        law,
+        seen.columns,
+        endpoints.loss,
+        seen.weight,
+        pins=pins,
+        dropped_terms=found.dropped_terms,
+        dropped_exponents=found.dropped_exponents,
+        log_residual=settings.residual == "log",
+    )
+    return problem, found, seen.columns
 
 
 def _window_columns(

@@ -9,6 +9,7 @@ from smelt_scaling.engine.design import (
     CONDITION_SINGULAR,
     CONDITION_WARN,
     Identified,
+    moving_together,
 )
 from smelt_scaling.errors import Note, info, warning
 from smelt_scaling.fitting.result import Certificate
@@ -36,10 +37,8 @@ def fit_notes(
         notes.append(warning("not_identified", message))
     if found.collinear:
         pair = " and ".join(found.collinear)
-        message = (
-            f"{pair} cannot be told apart: their columns move together in this design "
-            "(such as fixed tokens per parameter); no interval is given"
-        )
+        together = moving_together(law, found.collinear)
+        message = f"{pair} cannot be told apart: in this design {together}; no interval is given"
         notes.append(warning("collinear", f"{arch}: {message}"))
     if degrees_of_freedom == 0:
         message = "as many parameters as endpoints: the fit interpolates, with no residual left"

@@ -121,7 +121,7 @@ RESAMPLING: dict[str, NoteCode] = {
     ),
     "row_resampling": NoteCode(
         "warning",
-        "No column names the experimental unit, so single rows were resampled.",
+        "Single rows were resampled: no column names the experimental unit, or --resample row asked for it.",
         "Harmless if every row is a run of its own with nothing shared. If several rows are of one run or design "
         "point, intervals are too narrow: name it with --map run=COLUMN or --map cell=COLUMN.",
     ),
@@ -310,6 +310,23 @@ ANSWERS: dict[str, NoteCode] = {
         "Of a long table the influence of single rows is one Newton step from the fit, not a fit of its own.",
         "Harmless: close to such a fit where no row weighs much, as in a long table. Fit again without a row that is "
         "named to see what it does.",
+    "new_run": NoteCode(
+        "info",
+        "The interval of one new run adds its cell effect and its run noise, of this size, to the surface's.",
+        "Harmless: it is what --new-run asks for. It holds for a run made like those that were fitted; noise of "
+        "another kind, such as a failed decay, is not in it.",
+    ),
+    "noise_not_split": NoteCode(
+        "warning",
+        "No cell was run twice, or too few cells: cell effects and run noise cannot be told apart.",
+        "Harmless for the interval of one new run, which needs their sum only. To learn how alike runs of a cell are, "
+        "run several horizons or seeds per cell and name it with --map cell=COLUMN.",
+    ),
+    "no_cell_effect": NoteCode(
+        "info",
+        "Cells do not differ by more than run noise explains, so the effect of a new cell is taken as 0.",
+        "Harmless with many cells. With about a dozen the estimate is 0 now and then though cells do differ: the "
+        "message says up to which share; more cells settle it.",
     ),
 }
 

@@ -220,6 +220,13 @@ def prediction_document(frame: pd.DataFrame) -> Document:
     columns.append(Column(key="loss", header="loss", kind="number", interval=True))
     drawn = any(row["loss_lo"] is not None for row in rows)
     meaning = "Intervals are those of the surface, the mean of runs like these, not of a single new run."
+    if any(row.get("loss_run_lo") is not None for row in rows):
+        rows = [row | {"run": _between(row["loss_run_lo"], row["loss_run_hi"])} for row in rows]
+        columns.append(Column(key="run", header="one new run", kind="printed"))
+        meaning = (
+            "Beside the loss the interval of the surface, the mean of runs like these; the last column is that of one "
+            "new run, with a cell effect and run noise of its own."
+        )
     return Document(
         title=f"Predicted loss in {_loss_unit(frame)}",
         caption=(
@@ -229,6 +236,10 @@ def prediction_document(frame: pd.DataFrame) -> Document:
         grids=(make_grid(rows, columns),),
         footnotes=tuple(_support_footnote(rows, POINT_FOOTNOTE)),
     )
+
+
+def _between(lo: float, hi: float) -> str:
+    return format_interval(lo, hi, "number", digits=4)
 
 
 def reproduction_document(frame: pd.DataFrame) -> Document:

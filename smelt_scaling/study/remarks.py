@@ -16,7 +16,7 @@ from smelt_scaling.fitting import FitSettings
 from smelt_scaling.laws import AdditiveLaw
 from smelt_scaling.study.model import Bootstrap
 
-__all__ = ["answered", "measured_apart", "study_notes"]
+__all__ = ["answered", "measured_apart", "row_note", "study_notes", "why_not_by_row"]
 
 Labels = NDArray[np.str_]
 
@@ -52,12 +52,8 @@ def study_notes(
             "C of the runs is what was spent"
         )
         notes.append(info("effective_tokens", message, len(endpoints)))
-    if bootstrap.unit == "row":
-        message = (
-            "no column cell, scale, trunk or run: single rows are resampled; if several rows share a run, name it with "
-            "--map run=COLUMN"
-        )
-        notes.append(warning("row_resampling", message, len(endpoints)))
+    if bootstrap.unit == "row" and bootstrap.status != "refused":
+        notes.append(row_note(endpoints, "are"))
     if bootstrap.status == "refused":
         notes.append(warning("bootstrap_refused", f"no bootstrap interval: {bootstrap.reason}"))
     notes += measured_apart(endpoints)
@@ -70,6 +66,39 @@ def study_notes(
         )
         notes.append(warning("interval_coverage", message))
     return notes
+
+
+def why_not_by_row(endpoints: Endpoints) -> str:
+    """Say why single rows may not be resampled unasked: they seem to be of runs that repeat; empty if they may."""
+    column = endpoints.intake.runs_unread if endpoints.intake else ""
+    if not column:
+        return ""
+    return (
+        f"rows of one run are no independent runs, and column {column} seems to name runs but is not read: name it "
+        f"with --map run={column.partition(' (')[0]}, or ask for single rows with --resample row"
+    )
+
+
+def row_note(endpoints: Endpoints, verb: str) -> Note:
+    """Say that single rows are resampled, and what they may share."""
+    named = endpoints.cells()[1]
+    if named != "row":
+        labels = len(np.unique(endpoints.cells()[0]))
+        message = (
+            f"single rows {verb} resampled, as asked for, though {len(endpoints)} rows are of "
+            f"{counted(labels, f'{named} label')}: rows of one {named} go together, so intervals are too narrow"
+        )
+    elif endpoints.intake and endpoints.intake.runs_unread:
+        message = (
+            f"single rows {verb} resampled, as asked for, though {endpoints.intake.runs_unread} seems to name runs: if "
+            "it does, intervals are too narrow"
+        )
+    else:
+        message = (
+            f"no column cell, scale, trunk or run: single rows {verb} resampled; if several rows share a run, name it "
+            "with --map run=COLUMN"
+        )
+    return warning("row_resampling", message, len(endpoints))
 
 
 def _own_flops(law: AdditiveLaw, endpoints: Endpoints, settings: FitSettings) -> list[Note]:

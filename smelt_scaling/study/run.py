@@ -20,7 +20,7 @@ from smelt_scaling.resampling.replicates import degenerate_replicates
 from smelt_scaling.resampling.wild import refit_wild, wild_plan, wild_refusal
 from smelt_scaling.study.model import Bootstrap, Study
 from smelt_scaling.study.provenance import describe_run
-from smelt_scaling.study.remarks import answered, study_notes
+from smelt_scaling.study.remarks import answered, study_notes, why_not_by_row
 
 __all__ = ["fit", "weighted_rows"]
 
@@ -81,7 +81,8 @@ def fit(
     starts : int or "thorough"
         Starts of the point fit; ``"thorough"`` also restarts every replicate from eight other optima.
     resample : {"cell", "trunk", "run", "row"}, optional
-        The unit to resample; by default the first the table names.
+        The unit to resample; by default the first the table names. Single rows are resampled unasked only if no
+        column of the file, read or not, seems to name runs and repeats.
     engine : {"newton", "lbfgsb"}
         Optimiser.
     flops_per_param : float
@@ -158,8 +159,9 @@ def fit(
         }
         labels, unit = endpoints.cells(resample)
         by_arch = {arch: labels[endpoints.arch == arch] for arch in endpoints.archs}
-        jackknife = _jackknife(fitted, by_arch, settings)
-        draws, summary = _bootstrap(fitted, by_arch, unit, bootstrap, seed, settings, progress)
+        repeated = why_not_by_row(endpoints) if resample is None and unit == "row" else ""
+        jackknife = None if repeated else _jackknife(fitted, by_arch, settings)
+        draws, summary = _bootstrap(fitted, by_arch, unit, bootstrap, seed, settings, progress, repeated)
         signed = None
         if wild:
             signed, reason = _wild(fitted, by_arch, jackknife, bootstrap, seed, settings)
@@ -241,6 +243,7 @@ def _bootstrap(
     seed: int,
     settings: FitSettings,
     progress: Callable[[int, int], None] | None,
+    repeated: str,
 ) -> tuple[dict[str, Draws] | None, Bootstrap]:
     plan = bootstrap_plan(labels, replicates=max(replicates, 1), seed=seed)
 
@@ -279,6 +282,8 @@ def _bootstrap(
                 "refused",
                 f"{arch}: {one.result.why_no_interval}, so no interval means anything",
             )
+    if repeated:
+        return None, outcome("refused", repeated)
     index = _indices(plan, labels)
     screened = {
         arch: degenerate_replicates(one, index[arch], plan.counts[arch]) for arch, one in fitted.items()

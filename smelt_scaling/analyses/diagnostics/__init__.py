@@ -27,4 +27,23 @@ __all__ = [
     "row_influence",
     "sensitivity",
     "sensitivity_findings",
+from smelt_scaling.analyses.diagnostics.covariance import ClusterCovariance, cluster_covariance
+from smelt_scaling.analyses.diagnostics.findings import Finding
+from smelt_scaling.analyses.diagnostics.headline import Headline, headline_of, refitted
+from smelt_scaling.analyses.diagnostics.identifiability import identifiability
+from smelt_scaling.analyses.diagnostics.identifiability_findings import identifiability_findings
+from smelt_scaling.analyses.diagnostics.noise import noise_anatomy
+from smelt_scaling.analyses.diagnostics.noise_findings import noise_anatomy_findings
+
+__all__ = [
+    "ClusterCovariance",
+    "Finding",
+    "Headline",
+    "cluster_covariance",
+    "headline_of",
+    "identifiability",
+    "identifiability_findings",
+    "noise_anatomy",
+    "noise_anatomy_findings",
+    "refitted",
 ]

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from smelt_scaling.analyses.pairing import pair_names
 from smelt_scaling.analyses.view import check_budgets, common_window, view_of
 from smelt_scaling.endpoints import Endpoints
-from smelt_scaling.errors import Note, UsageError
+from smelt_scaling.errors import Note, SmeltScalingError, UsageError
 from smelt_scaling.fitting import fit_architecture
 from smelt_scaling.frontier import Frontier, log_multiplier
 from smelt_scaling.laws import AdditiveLaw, Surface, get_law
 from smelt_scaling.papers import Paper
 from smelt_scaling.study import Study
 
-__all__ = ["Headline", "headline_of", "refitted"]
+__all__ = ["Headline", "headline_of", "headline_settings", "refitted"]
 
 Array = NDArray[np.float64]
 
@@ -126,6 +126,33 @@ def headline_of(
     grid = view.sparsity_grid(None if sparsity is None else [sparsity], pair)
     chosen = sorted(grid, key=lambda s: s or 0.0)[len(grid) // 2]
     return Headline(target=target, reference=reference, budget=budget, sparsity=chosen), notes
+
+
+def headline_settings(
+    study: Study,
+    target: str | None,
+    reference: str | None,
+    budget: float | None,
+    sparsity: float | None,
+) -> tuple[dict[str, Any], list[Note]]:
+    """Return the gain that a diagnosis is about as settings, for parts that hold without one.
+
+    Where nothing is named and there is no one gain (one architecture, or several), all are None.
+
+    Raises
+    ------
+    UsageError
+        As `headline_of`, if any of it is named.
+    """
+    try:
+        found, notes = headline_of(
+            study, target=target, reference=reference, budget=budget, sparsity=sparsity
+        )
+    except SmeltScalingError:
+        if (target, reference, budget, sparsity) != (None,) * 4:
+            raise
+        return dict.fromkeys(("target", "reference", "budget", "sparsity")), []
+    return dict(vars(found)), notes
 
 
 def refitted(
