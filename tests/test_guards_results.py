@@ -569,7 +569,10 @@ def of_a_new_run(share, horizons=6):
     """Return the notes of the interval of one new run, where cells hold a share of the noise."""
     runs = simulate(PAPER.surfaces, RUNS.to_frame(), sd=0.006, cell_share=share, seed=2)
     rows = runs.select(np.isin(runs.D, np.unique(runs.D)[-horizons:]))
-    return notes_of(predict(fit(rows, "power-c", bootstrap=50), {"C": 1e21}, new_run=True))
+    law, at = (
+        ("power-c", {"C": 1e21}) if horizons == 1 else ("sparse-additive", {"F": 3e9, "S": 0.947, "D": 1e11})
+    )
+    return notes_of(predict(fit(rows, law, bootstrap=100), at, new_run=True))
 
 
 #: Code -> the least that raises it.

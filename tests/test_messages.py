@@ -376,6 +376,10 @@ SITUATIONS: dict[str, dict[str, Callable[[], Any]]] = {
         "no split of C": lambda: allocate(fit(ladder(), "power-c", bootstrap=0), 1e21),
         "prediction without D": lambda: predict(PAPER, {"F": 1e9, "S": 0.9}),
         "prediction of nothing": lambda: predict(PAPER, {"F": 1e9, "S": 0.9, "D": -1}),
+        "a new run of a paper": lambda: predict(PAPER, {"F": 1e9, "S": 0.9, "D": 1e11}, new_run=True),
+        "a new run by jackknife": lambda: predict(
+            PAPER, {"F": 1e9, "S": 0.9, "D": 1e11}, new_run=True, interval="jackknife-t"
+        ),
         "unknown format": lambda: show_table(ce_gain(PAPER, 1e21), "xml"),
         "unknown paper": lambda: load_paper("gpt"),
         "losses of two tokenizers": lambda: ce_gain(apart("tokenizer"), 1e21),

@@ -1,8 +1,9 @@
 """The loss of one run that was not made: the surface's draws, and the noise that the run will bring.
 
 An interval of the surface is that of the mean of many runs. One new run has a cell effect of its own and run noise
-within its cell on top. Both come from the variance components of the residuals, which were estimated from few cells:
-the standard deviation of the cell effect is widened by sqrt(G / (G - 4)), G cells.
+within its cell on top. Both come from the variance components of the residuals by restricted maximum likelihood, which
+already makes up for the coefficients that the cells have paid for: plug-in deviations would have to be widened by
+sqrt(G / (G - 4)), G cells, these would be widened twice.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ __all__ = ["RunNoise", "new_run_noise"]
 
 Array = NDArray[np.float64]
 
-#: Cells that the widening takes as spent on the coefficients; with no more there is nothing to widen.
-SPENT = 4
+#: Fewer cells say next to nothing of how a new one may differ.
+FEWEST_CELLS = 5
 #: Names the stream of random numbers, apart from that of the resampling.
 STREAM = 0x6E657772
 
@@ -37,7 +38,7 @@ class RunNoise:
     arch : str
         The architecture.
     sd_between : float
-        Of its cell, widened; 0 if cells were not seen to differ or cannot be told from runs.
+        Of its cell; 0 if cells were not seen to differ or cannot be told from runs.
     sd_within : float
         Of a run of weight 1 within its cell.
     together : bool
@@ -88,18 +89,18 @@ def new_run_noise(study: Study, arch: str) -> tuple[RunNoise, list[Note]]:
     --------
     >>> from smelt_scaling import example_endpoints, fit
     >>> noise, notes = new_run_noise(fit(example_endpoints(), bootstrap=0), "smelt")
-    >>> round(noise.sd_between, 5), round(noise.sd_within, 5)  # .00298 sqrt(12 / 8), .00351
-    (0.00364, 0.00351)
+    >>> round(noise.sd_between, 5), round(noise.sd_within, 5)
+    (0.00298, 0.00351)
     """
     model = linearised(study, arch)
     data = (model.residual, model.basis, model.cell, model.weight)
     found, table, cells = variance_components(*data), analysis_of_variance(*data), len(model.cells)
     unit = study.bootstrap.unit
-    if table.sd_total is None or cells <= SPENT:
+    if table.sd_total is None or cells < FEWEST_CELLS:
         why = (
             "as many coefficients as endpoints"
             if table.sd_total is None
-            else f"{cells} {unit} labels, and more than {SPENT} are needed"
+            else f"{cells} {unit} labels of at least {FEWEST_CELLS}"
         )
         raise FrontierError(
             f"{arch}: no interval of a new run, because nothing tells how runs scatter ({why}); add cells"
@@ -114,14 +115,10 @@ def new_run_noise(study: Study, arch: str) -> tuple[RunNoise, list[Note]]:
         between, within, together = 0.0, table.sd_total, True
     else:
         between, within, together = found.sd_between, found.sd_within, False
-    wide = float(np.sqrt(cells / (cells - SPENT)))
-    if together:
-        within *= wide
-    between *= wide
     parts = f"{within:.2g} in all" if together else f"{between:.2g} by its {unit}, {within:.2g} within"
     message = (
         f"{arch}: one new run of a {unit} of its own adds noise of ln(loss) with standard deviation {parts} "
-        f"({cells} {unit} labels, widened by {wide:.2f})"
+        f"({cells} {unit} labels)"
     )
     notes.append(info("new_run", message, cells))
     if found.status == "at zero":

@@ -53,7 +53,7 @@ def pair_row(
     Cell effects are the means of a cell's residuals from the generalised least squares of the variance components.
     Both fits took coefficients out of them, alike where the designs are: the interval is by Fisher's z with the
     degrees of freedom that are left. In 150 simulated worlds each of the example's design it covered 95 to 98 % at
-    nominal 95 %. A correlation of the effects themselves is closer to 1 than that of the means, which run noise dilutes.
+    nominal 95 %. The correlation of the effects themselves is larger than that of the means, which run noise dilutes.
     """
     row: dict[str, Any] = {"first": one.fit.arch, "second": other.fit.arch, "cells": 0, "rows": 0}
     for kind in ("cell", "row"):

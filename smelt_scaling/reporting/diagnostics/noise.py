@@ -103,9 +103,7 @@ def noise_anatomy_grids(frame: pd.DataFrame) -> tuple[Grid, ...]:
         row | {"ends": None if row["se"] is None else f"{_say(row['lo'])} to {_say(row['hi'])}"}
         for row in attrs["errors"]
     ]
-    heading = (
-        "Linearised standard errors, rows of a label kept together (amplitudes: the term at the centre of the runs)"
-    )
+    heading = "Linearised standard errors, rows of a label together (amplitudes: the term at the centre of the runs)"
     grids.append(make_grid(errors, ERRORS, heading=heading))
     return tuple(grids)
 
