@@ -13,6 +13,7 @@ from smelt_scaling.analyses.diagnostics import identifiability, identifiability_
 from smelt_scaling.analyses.diagnostics.identifiability import coefficient_correlations
 from smelt_scaling.analyses.diagnostics.region import ellipse, region_of
 from smelt_scaling.analyses.linearised import linearised
+from smelt_scaling.cli import run
 from smelt_scaling.reporting.diagnostics.identifiability import identifiability_grids
 from smelt_scaling.reporting.document import Document
 from smelt_scaling.reporting.text import to_text
@@ -181,6 +182,14 @@ def test_one_total_size_leaves_size_and_sparsity_collinear_everywhere():
     finding = identifiability_findings(report)[0]
     assert finding.verdict == "serious"
     assert fix in finding.remedy
+
+
+def test_after_an_unidentified_fit_the_next_command_is_a_check(tmp_path, monkeypatch, capsys):
+    """More starts would find more points of the same line of optima."""
+    monkeypatch.chdir(tmp_path)
+    constant_total().to_csv("moe.csv", index=False)
+    assert run(["fit", "moe.csv", "--bootstrap", "0", "--starts", "8", "-o", "study"]) == 4
+    assert "next: smelt-scaling check moe.csv" in capsys.readouterr().out
 
 
 def test_what_the_remedy_asks_for_mends_it():

@@ -37,7 +37,13 @@ def next_lines(
         Option -> values given to ``fit`` that ``check`` takes, too; None where the default held.
     """
     from smelt_scaling.cli.output import wrapped
+    from smelt_scaling.fitting import FitStatus
 
+    check = join(["smelt-scaling", "check", runs, *_words(options)])
+    if any(fit.certificate.status is FitStatus.NOT_IDENTIFIED for fit in study.fits.values()):
+        return [
+            f"next: {check}"
+        ]  # more starts find more points of one line of optima; check says what would mend it
     if not study.certified:
         return [f"next: {join(['smelt-scaling', *argv, '--starts', 'thorough'])}"]  # the last --starts counts
     tail = f"--study {quote(str(out))}{_interval(study)}"
@@ -51,7 +57,6 @@ def next_lines(
             what = "gain" if len(study.archs) > 1 else "compute-optimal frontier"
             said = wrapped(f"no {what}: {why}") if why else []
             return [*said, f"next: smelt-scaling {question} {tail}"]
-    check = join(["smelt-scaling", "check", runs, *_words(options)])
     return [*wrapped(f"nothing can be asked of this study: {why}"), f"next: {check}"]
 
 
