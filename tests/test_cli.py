@@ -58,9 +58,8 @@ PUBLISHED_TURNOVER = {
 
 COMMANDS = [
     *("example", "endpoints", "check", "fit", "ce-gain", "allocate", "predict", "domains", "sources"),
-    *("downstream", "lengths", "shots", "ablations", "probes"),
-    *("flops", "match", "grid", "reproduce", "explain"),
-    *("downstream", "lengths", "shots", "ablations", "probes", "plan", "reproduce", "explain"),
+    *("downstream", "lengths", "shots", "ablations", "probes", "plan"),
+    *("flops", "match", "grid", "report", "reproduce", "explain"),
 ]
 HEAVY = ["matplotlib", "numpy", "pandas", "pyarrow", "scipy", "statsmodels"]
 

@@ -111,11 +111,9 @@ def design_report(
         endpoints.notes,
         ignored,
         *(own for _, own in rows),
-        _remarks(law, used, unit),
-        measured_apart(used),
-        *(audit.notes for audit in audits),
         _remarks(law, used, unit, resample is not None),
         measured_apart(used),
+        *(audit.notes for audit in audits),
     )
     frame.attrs = {
         "notes": [note.to_dict() for note in notes],

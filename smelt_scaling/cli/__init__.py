@@ -72,11 +72,11 @@ for register in (
     register_shots,
     register_ablations,
     register_probes,
+    register_plan,
     register_flops,
     register_match,
     register_grid,
     register_report,
-    register_plan,
     register_reproduce,
     register_explain,
 ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from smelt_scaling.cli import gain_options as g
 from smelt_scaling.cli import options as o
 
 __all__ = ["register"]
@@ -32,9 +33,9 @@ def show_gain(
     level: o.LevelOption = 0.95,
     interval: o.IntervalOption = o.Interval.percentile,
     strict: o.StrictOption = False,
-    tolerance: o.ToleranceOption = None,
-    force: o.ForceOption = False,
-    sensitivity: o.SensitivityOption = False,
+    tolerance: g.ToleranceOption = None,
+    force: g.ForceOption = False,
+    sensitivity: g.SensitivityOption = False,
     form: o.FormatOption = o.Format.table,
     out: o.OutOption = None,
 ) -> None:
@@ -42,7 +43,8 @@ def show_gain(
     from smelt_scaling.analyses import ce_gain
     from smelt_scaling.analyses.budgets import budgets_or_default
     from smelt_scaling.cli.output import finish
-    from smelt_scaling.cli.parse import parse_budgets, parse_numbers, parse_tolerance
+    from smelt_scaling.cli.parse import parse_budgets, parse_numbers
+    from smelt_scaling.cli.parse_named import parse_tolerance
     from smelt_scaling.cli.sources import open_source
 
     named, sparsities = parse_budgets(budget), parse_numbers("--sparsity", sparsity)

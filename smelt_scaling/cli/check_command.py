@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from smelt_scaling.cli import gain_options as g
 from smelt_scaling.cli import options as o
 
 __all__ = ["register"]
@@ -43,7 +44,7 @@ def check_runs(
     law: o.LawOption = "sparse-additive",
     resample: o.ResampleOption = None,
     flops_per_param: o.FlopsPerParamOption = 6.0,
-    tolerance: o.ToleranceOption = None,
+    tolerance: g.ToleranceOption = None,
     show: o.ShowOption = None,
     form: o.FormatOption = o.Format.table,
     out: o.OutOption = None,
@@ -52,7 +53,7 @@ def check_runs(
     from smelt_scaling.analyses import design_report
     from smelt_scaling.cli.next_step import after_check
     from smelt_scaling.cli.output import finish
-    from smelt_scaling.cli.parse import parse_tolerance
+    from smelt_scaling.cli.parse_named import parse_tolerance
     from smelt_scaling.cli.sources import read_runs
     from smelt_scaling.study.provenance import file_sha256
 

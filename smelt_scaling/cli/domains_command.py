@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from smelt_scaling.cli import gain_options as g
 from smelt_scaling.cli import options as o
 from smelt_scaling.cli import split_options as s
 
@@ -41,7 +42,7 @@ def show_domains(
     level: o.LevelOption = 0.95,
     interval: o.IntervalOption = o.Interval.percentile,
     strict: o.StrictOption = False,
-    force: o.ForceOption = False,
+    force: g.ForceOption = False,
     form: o.FormatOption = o.Format.table,
     out: o.OutOption = None,
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from smelt_scaling.cli import budget_options as b
+from smelt_scaling.cli import gain_options as g
 from smelt_scaling.cli import options as o
 
 __all__ = ["register"]
@@ -29,7 +30,7 @@ def show_matches(
     loops: b.LoopsOption = None,
     span: b.SpanOption = None,
     layers: b.LayersOption = None,
-    tolerance: o.ToleranceOption = None,
+    tolerance: g.ToleranceOption = None,
     head_dim_multiple: b.HeadDimMultipleOption = 8,
     hidden_multiple: b.HiddenMultipleOption = 64,
     ffn_multiple: b.FfnMultipleOption = 8,
@@ -52,7 +53,8 @@ def show_matches(
     from smelt_scaling.analyses.models import read_lengths
     from smelt_scaling.cli.files import require_target
     from smelt_scaling.cli.output import finish, talk, writing
-    from smelt_scaling.cli.parse import parse_counts, parse_names, parse_tolerance
+    from smelt_scaling.cli.parse import parse_counts, parse_names
+    from smelt_scaling.cli.parse_named import parse_tolerance
 
     if toml is not None:
         require_target(toml, force, (".toml",))

@@ -26,7 +26,6 @@ __all__ = [
     "ExcludeTierOption",
     "FlopsOption",
     "FlopsPerParamOption",
-    "ForceOption",
     "Format",
     "FormatOption",
     "IncludeUnfinishedOption",
@@ -47,14 +46,12 @@ __all__ = [
     "ResidualOption",
     "RunsArgument",
     "SeedOption",
-    "SensitivityOption",
     "ShowOption",
     "SparsityOption",
     "StartsOption",
     "StrictOption",
     "StudyOption",
     "TargetOption",
-    "ToleranceOption",
     "UnitOption",
     "WeightCells",
     "WeightCellsOption",
@@ -327,25 +324,6 @@ ReferenceOption = Annotated[
     str | None,
     typer.Option("--reference", metavar="ARCH", help="What it is compared with.", show_default=False),
 ]
-ToleranceOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--tolerance",
-        metavar="NAME=X",
-        help="How far paired budgets may differ. [dim]\\[default: flops=.04,params=.01,kv=.04][/dim]",
-        rich_help_panel=RESULT,
-        show_default=False,
-    ),
-]
-ForceOption = Annotated[
-    bool,
-    typer.Option(
-        "--force",
-        metavar="",
-        help="Compare losses that are not comparable; marked in every format.",
-        rich_help_panel=RESULT,
-    ),
-]
 ArchOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -356,25 +334,12 @@ AtOption = Annotated[
     list[str],
     typer.Option("--at", metavar="NAME=X,...", help="The law's columns: F=1e10,D=2e11,S=.947."),
 ]
-NewRunOption = Annotated[
-    bool,
-    typer.Option(
-        "--new-run",
-        metavar="",
-        help="Also the interval of one new run: cell effect and run noise.",
-        rich_help_panel=RESULT,
-    ),
-]
 LevelOption = Annotated[
     float, typer.Option("--level", metavar="P", help="Nominal coverage.", rich_help_panel=RESULT)
 ]
 IntervalOption = Annotated[
     Interval,
     typer.Option("--interval", help="Bootstrap percentiles, or a t interval.", rich_help_panel=RESULT),
-]
-SensitivityOption = Annotated[
-    bool,
-    typer.Option("--sensitivity", metavar="", help="Range over other estimators.", rich_help_panel=RESULT),
 ]
 StrictOption = Annotated[
     bool,

@@ -11,14 +11,13 @@ from typing import Any, Literal
 from smelt_scaling.errors import UsageError
 
 __all__ = [
+    "AMOUNT",
+    "SUFFIX",
     "check_points",
-    "parse_allowances",
-    "parse_box",
     "parse_budget",
     "parse_budgets",
     "parse_counts",
     "parse_delta",
-    "parse_figures",
     "parse_names",
     "parse_noise",
     "parse_number",
@@ -27,7 +26,8 @@ __all__ = [
     "parse_pins",
     "parse_points",
     "parse_starts",
-    "parse_tolerance",
+    "pieces",
+    "plain_number",
 ]
 
 #: How a pair of each option is written.
@@ -40,14 +40,14 @@ _PAIRS = {
     "--allow": "--allow gain=1e-4",
     "--tolerance": "--tolerance flops=.04,params=.01,kv=.04",
 }
-_SUFFIX = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
-_AMOUNT = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([KMBT%]?)")
+SUFFIX = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
+AMOUNT = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([KMBT%]?)")
 
 
-def _pieces(texts: Iterable[str] | None) -> list[str]:
+def pieces(texts: Iterable[str] | None) -> list[str]:
     """Split what is repeated or separated by commas."""
-    pieces = [piece.strip() for text in texts or () for piece in text.split(",")]
-    return [piece for piece in pieces if piece]
+    found = [piece.strip() for text in texts or () for piece in text.split(",")]
+    return [piece for piece in found if piece]
 
 
 def parse_names(texts: Iterable[str] | None, known: Iterable[str] = ()) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ def parse_names(texts: Iterable[str] | None, known: Iterable[str] = ()) -> tuple
     ('ours', 'base', 'third, wide')
     """
     whole = set(known)
-    return tuple(name for text in texts or () for name in ([text] if text in whole else _pieces([text])))
+    return tuple(name for text in texts or () for name in ([text] if text in whole else pieces([text])))
 
 
 def parse_budgets(texts: Iterable[str] | None, option: str = "--budget") -> list[float]:
@@ -76,9 +76,9 @@ def parse_budgets(texts: Iterable[str] | None, option: str = "--budget") -> list
     [1e+20, 1e+21, 1e+22]
     """
     budgets = []
-    for piece in _pieces(texts):
+    for piece in pieces(texts):
         bare = re.sub(r"\s*flops?$", "", piece, flags=re.IGNORECASE)
-        value = _number(bare)
+        value = plain_number(bare)
         if value is None or not (value > 0 and math.isfinite(value)):
             raise UsageError(f"{option} {piece}: training FLOPs are a positive number, such as 1e21")
         budgets.append(value)
@@ -118,8 +118,8 @@ def parse_numbers(option: str, texts: Iterable[str] | None) -> list[float]:
     [0.846, 0.95]
     """
     numbers = []
-    for piece in _pieces(texts):
-        value = _number(piece.removesuffix("%"))
+    for piece in pieces(texts):
+        value = plain_number(piece.removesuffix("%"))
         if value is None or not math.isfinite(value):
             raise UsageError(f"{option} {piece}: not a number; write a fraction such as 0.95")
         number = value / 100 if piece.endswith("%") else value
@@ -143,11 +143,11 @@ def parse_counts(option: str, texts: Iterable[str] | None) -> list[int] | None:
     >>> parse_counts("--shots", ["0,1", "8"])
     [0, 1, 8]
     """
-    pieces = _pieces(texts)
-    wrong = [piece for piece in pieces if not piece.isdecimal()]
+    typed = pieces(texts)
+    wrong = [piece for piece in typed if not piece.isdecimal()]
     if wrong:
         raise UsageError(f"{option} {wrong[0]}: not a whole number; write 0,1,2,4,8")
-    return list(dict.fromkeys(map(int, pieces))) or None
+    return list(dict.fromkeys(map(int, typed))) or None
 
 
 def parse_noise(texts: Iterable[str] | None) -> float | dict[str, float] | None:
@@ -163,12 +163,12 @@ def parse_noise(texts: Iterable[str] | None) -> float | dict[str, float] | None:
     >>> parse_noise(["0.002"]), parse_noise(["loss=.002,core=.5"])
     (0.002, {'loss': 0.002, 'core': 0.5})
     """
-    pieces = _pieces(texts)
+    typed = pieces(texts)
     values = {}
-    for piece in pieces:
+    for piece in typed:
         name, _, typed = piece.rpartition("=")
-        value = _number(typed)
-        if value is None or (name == "" and len(pieces) > 1):
+        value = plain_number(typed)
+        if value is None or (name == "" and len(typed) > 1):
             raise UsageError(f"--noise {piece}: write 0.002, or one for each such as loss=0.002,core=0.5")
         values[name.strip()] = value
     return values.get("", values) if values else None
@@ -218,92 +218,6 @@ def parse_pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
     return pairs
 
 
-def parse_tolerance(texts: Iterable[str] | None, known: Sequence[str] = ()) -> dict[str, float]:
-    """Return how far budgets may differ, as fractions; 4% is 0.04.
-def parse_box(texts: Iterable[str] | None) -> dict[str, tuple[float, float]] | None:
-    """Return bounds of columns; None if there are none.
-
-    Raises
-    ------
-    UsageError
-        If one is no number, or its name is not known, where names are given.
-
-    Examples
-    --------
-    >>> parse_tolerance(["flops=.04,kv=4%"])
-    {'flops': 0.04, 'kv': 0.04}
-    """
-    allowed = {}
-    for name, typed in parse_pairs("--tolerance", texts).items():
-        value = _number(typed.removesuffix("%"))
-        if known and name not in known:
-            raise UsageError(f"--tolerance {name}={typed}: {name} is unknown; choose from {', '.join(known)}")
-        if value is None:
-            raise UsageError(f"--tolerance {name}={typed}: not a number; write {name}=.04 or {name}=4%")
-        allowed[name] = value / 100 if typed.endswith("%") else value
-    return allowed
-
-
-def parse_allowances(texts: Iterable[str] | None) -> dict[str, float]:
-    """Return relative tolerances by column.
-
-    Raises
-    ------
-    UsageError
-        If one is no number.
-
-    Examples
-    --------
-    >>> parse_allowances(["gain=1e-4,gain_lo=0.01"])
-    {'gain': 0.0001, 'gain_lo': 0.01}
-    """
-    allowed = {}
-    for name, typed in parse_pairs("--allow", texts).items():
-        value = _number(typed)
-        if value is None:
-            raise UsageError(f"--allow {name}={typed}: not a number; write {name}=1e-4")
-        allowed[name] = value
-    return allowed
-
-
-def parse_figures(texts: Iterable[str] | None) -> tuple[str, ...]:
-    """Return formats of figures; none of them for "none", all by default.
-
-    Raises
-    ------
-    UsageError
-        If one is unknown.
-
-    Examples
-    --------
-    >>> parse_figures(None), parse_figures(["pdf"]), parse_figures(["none"])
-    (('pdf', 'svg', 'png'), ('pdf',), ())
-    """
-    every = ("pdf", "svg", "png")
-    named = tuple(dict.fromkeys(_pieces(texts)))
-    for name in named:
-        if name not in (*every, "none"):
-            raise UsageError(f"--figures {name}: choose from {', '.join(every)}, none")
-    return () if "none" in named else named or every
-        If one is not written NAME=LOW..HIGH, or comes twice.
-
-    Examples
-    --------
-    >>> parse_box(["F=1e8..4e10,S=70%..0.985"])
-    {'F': (100000000.0, 40000000000.0), 'S': (0.7, 0.985)}
-    """
-    box: dict[str, tuple[float, float]] = {}
-    for name, typed in parse_pairs("--box", texts).items():
-        ends = [_AMOUNT.fullmatch(end.strip()) for end in typed.split("..")]
-        if len(ends) != 2 or None in ends:
-            raise UsageError(f"--box {name}={typed}: write NAME=LOW..HIGH, such as F=1e8..4e10,S=0.7..0.985")
-        low, high = (
-            float(end[1]) * (0.01 if end[2] == "%" else _SUFFIX[end[2]]) for end in ends if end is not None
-        )
-        box[name] = (low, high)
-    return box or None
-
-
 Pin = float | tuple[float, str]
 
 
@@ -325,12 +239,12 @@ def parse_pins(texts: Iterable[str] | None) -> dict[str, Pin | dict[str, Pin]]:
     {'ours': {'E': (1.6, 'paloma/macro')}}
     """
     pins: dict[str, Pin | dict[str, Pin]] = {}
-    pieces = ([text] if text.count("=") == 1 else _pieces([text]) for text in texts or ())
-    for piece in chain.from_iterable(pieces):
+    typed = ([text] if text.count("=") == 1 else pieces([text]) for text in texts or ())
+    for piece in chain.from_iterable(typed):
         left, _, right = piece.rpartition("=")
         arch, colon, name = left.rpartition(":")
         typed, at, tag = (part.strip() for part in right.partition("@"))
-        value = _number(typed)
+        value = plain_number(typed)
         if not name or value is None or (colon and not arch) or (at and not tag):
             raise UsageError(
                 f"--pin {piece}: write E=1.6, ours:E=1.6 for one architecture, E=1.6@NAME of an evaluation set"
@@ -418,7 +332,7 @@ def parse_delta(text: str) -> float | Literal["auto"]:
     """
     if text == "auto":
         return "auto"
-    value = _number(text)
+    value = plain_number(text)
     if value is None or not value > 0:
         raise UsageError(f"--delta {text}: write a positive number such as 1e-3, inf or auto")
     return value
@@ -444,7 +358,8 @@ def parse_starts(text: str) -> int | Literal["thorough"]:
     return int(text)
 
 
-def _number(text: str) -> float | None:
+def plain_number(text: str) -> float | None:
+    """Return a number, None if the text is none."""
     try:
         value = float(text)
     except ValueError:
@@ -453,9 +368,9 @@ def _number(text: str) -> float | None:
 
 
 def _amount(typed: str, text: str) -> float:
-    match = _AMOUNT.fullmatch(typed)
+    match = AMOUNT.fullmatch(typed)
     if match is None:
         raise UsageError(f"--at {text}: {typed} is not a number; write F=1e10,D=100B,S=.947")
     if match[2] == "%":
         return float(match[1]) / 100
-    return float(match[1]) * _SUFFIX[match[2]]
+    return float(match[1]) * SUFFIX[match[2]]

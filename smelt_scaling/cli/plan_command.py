@@ -59,7 +59,6 @@ def show_plan(
     from smelt_scaling.analyses import plan, read_design
     from smelt_scaling.cli.output import finish
     from smelt_scaling.cli.parse import (
-        parse_box,
         parse_budget,
         parse_counts,
         parse_noise,
@@ -67,6 +66,7 @@ def show_plan(
         parse_numbers,
         parse_pairs,
     )
+    from smelt_scaling.cli.parse_named import parse_box
     from smelt_scaling.cli.progress import progress_bar
     from smelt_scaling.cli.sources import open_source, table_provenance
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from smelt_scaling.cli import gain_options as g
 from smelt_scaling.cli import options as o
 
 __all__ = ["register"]
@@ -30,7 +31,7 @@ def show_prediction(
     arch: o.ArchOption = None,
     level: o.LevelOption = 0.95,
     interval: o.IntervalOption = o.Interval.percentile,
-    new_run: o.NewRunOption = False,
+    new_run: g.NewRunOption = False,
     strict: o.StrictOption = False,
     form: o.FormatOption = o.Format.table,
     out: o.OutOption = None,

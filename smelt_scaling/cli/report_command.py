@@ -70,7 +70,8 @@ def write_report(
 ) -> None:
     """Write a report."""
     from smelt_scaling.cli.output import describe_call, emit, talk, tell_notes, wrapped, writing
-    from smelt_scaling.cli.parse import parse_allowances, parse_budgets, parse_figures, parse_numbers
+    from smelt_scaling.cli.parse import parse_budgets, parse_numbers
+    from smelt_scaling.cli.parse_named import parse_allowances, parse_figures
     from smelt_scaling.cli.sources import open_source
     from smelt_scaling.errors import UsageError
     from smelt_scaling.reporting.build import build_report

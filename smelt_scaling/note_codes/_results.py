@@ -310,6 +310,7 @@ ANSWERS: dict[str, NoteCode] = {
         "Of a long table the influence of single rows is one Newton step from the fit, not a fit of its own.",
         "Harmless: close to such a fit where no row weighs much, as in a long table. Fit again without a row that is "
         "named to see what it does.",
+    ),
     "new_run": NoteCode(
         "info",
         "The interval of one new run adds its cell effect and its run noise, of this size, to the surface's.",
