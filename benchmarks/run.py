@@ -27,6 +27,8 @@ NAMES = (
     "power",
     "diagnostics",
     "new_run",
+    "gamma_difference",
+    "law_tests",
 )
 PAGE = CHECKOUT / "docs" / "benchmarks.md"
 
