@@ -14,6 +14,7 @@ Mask = NDArray[np.bool_]
 PIVOT = 1e-13
 
 
+@np.errstate(over="ignore", invalid="ignore")  # numbers run away where not positive definite
 def solve_held(matrix: Array, rhs: Array, held: Mask, step: Array) -> tuple[Array, Mask]:
     """Solve ``matrix @ x = rhs`` with ``x = step`` on held coordinates.
 
@@ -61,13 +62,12 @@ def solve_held(matrix: Array, rhs: Array, held: Mask, step: Array) -> tuple[Arra
                 factor[i].append(np.sqrt(np.where(good, entry, 1.0)))
             else:
                 factor[i].append(entry / factor[j][j])
-    with np.errstate(over="ignore", invalid="ignore"):  # where not positive definite
-        for i in range(size):
-            for k in range(i):
-                right[i] -= factor[i][k] * right[k]
-            right[i] /= factor[i][i]
-        for i in reversed(range(size)):
-            for k in range(i + 1, size):
-                right[i] -= factor[k][i] * right[k]
-            right[i] /= factor[i][i]
+    for i in range(size):
+        for k in range(i):
+            right[i] -= factor[i][k] * right[k]
+        right[i] /= factor[i][i]
+    for i in reversed(range(size)):
+        for k in range(i + 1, size):
+            right[i] -= factor[k][i] * right[k]
+        right[i] /= factor[i][i]
     return np.ascontiguousarray(right.T), positive

@@ -181,9 +181,7 @@ class RandomIntercepts:
                     for b, column in enumerate(columns):
                         block[:, row, column] += bend[:, a, b]
             h[:, own, own] += block
-        first, second = (
-            self._spread(part, side[4]) for part, side in zip(self._parts, sides, strict=True)
-        )
+        first, second = (self._spread(part, side[4]) for part, side in zip(self._parts, sides, strict=True))
         cross = np.matmul(first * inverse[1][:, None], second.transpose(0, 2, 1))
         h[:, self._theta[0], self._theta[1]] = cross
         h[:, self._theta[1], self._theta[0]] = cross.transpose(0, 2, 1)

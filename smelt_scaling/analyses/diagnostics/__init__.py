@@ -28,3 +28,7 @@ __all__ = [
     "row_influence",
     "sensitivity",
 ]
+from smelt_scaling.analyses.diagnostics.law_comparison import compare_laws
+from smelt_scaling.analyses.diagnostics.law_findings import compare_laws_findings
+
+__all__ = ["Finding", "Headline", "compare_laws", "compare_laws_findings", "headline_of", "refitted"]

@@ -97,7 +97,8 @@ def _exponents(term: Term) -> set[str | float]:
 def _without(formula: Formula, names: set[str]) -> Formula:
     """Drop powers; a term of which nothing is left would be a constant beside the floor, and goes with them."""
     terms = (
-        replace(term, powers=tuple(p for p in term.powers if p.exponent not in names)) for term in formula.terms
+        replace(term, powers=tuple(p for p in term.powers if p.exponent not in names))
+        for term in formula.terms
     )
     return replace(formula, terms=tuple(term for term in terms if term.powers))
 

@@ -36,10 +36,12 @@ Mask = NDArray[np.bool_]
 SCHEMES = ("each size left out", "next size from all smaller")
 #: More sizes than this are joined to so many groups of neighbours.
 MOST_TIERS = 8
-#: A size or slope is told from one level only by two; a rollout starts with two sizes.
+#: Sizes without a name are apart where the logarithm of one is by more than this above the next smaller.
+GAP = 0.15
+#: A rollout starts with so many sizes; one would not tell how the loss falls with size.
 FEWEST_SIZES = 2
 
-SAME, BETTER, WORSE = "no difference beyond noise", "predicts better", "predicts worse"
+SAME, BETTER, WORSE = "within noise", "predicts better", "predicts worse"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -88,7 +90,7 @@ def size_tiers(rows: Endpoints, law: AdditiveLaw) -> tuple[NDArray[np.intp], lis
     if "scale" in rows:
         names, level = np.unique(rows["scale"], return_inverse=True)
     else:
-        level = level_index(np.log(size))
+        level = _levels(np.log(size))
         names = np.array(
             [f"{measure} {format_quantity(float(np.median(size[level == k])))}" for k in np.unique(level)]
         )
@@ -99,6 +101,16 @@ def size_tiers(rows: Endpoints, law: AdditiveLaw) -> tuple[NDArray[np.intp], lis
         tier[own] = number
     joined = [str(names[own[0]]) + (f" to {names[own[-1]]}" if len(own) > 1 else "") for own in groups]
     return tier[level], joined
+
+
+def _levels(log_size: Array) -> NDArray[np.intp]:
+    """Number sizes by the gaps between them, as designs of two architectures differ a little within a size.
+
+    Where gaps leave fewer sizes than a rollout needs the design has no tiers but a continuum, cut by levels.
+    """
+    ordered, inverse = np.unique(log_size, return_inverse=True)
+    level = np.r_[0, np.cumsum(np.diff(ordered) > GAP)][inverse]
+    return level if level.max() >= FEWEST_SIZES else level_index(log_size)
 
 
 def splits_of(sizes: int) -> list[Split]:
@@ -300,7 +312,10 @@ def _reason(archs: Sequence[str], lost: Sequence[Mask], sure: Sequence[Mask], sp
 
 
 def _shared(
-    fitted: Sequence[Fitted], tiers: Sequence[NDArray[np.intp]], counts: NDArray[np.int16], alone: Sequence[Array]
+    fitted: Sequence[Fitted],
+    tiers: Sequence[NDArray[np.intp]],
+    counts: NDArray[np.int16],
+    alone: Sequence[Array],
 ) -> tuple[list[Surface], Mask, int]:
     """Fit architectures with the same exponents to every split; starts at the exponents of each, and at their mean.
 

@@ -122,9 +122,7 @@ def noise_of(jacobians: Sequence[Array], weights: Sequence[Array], cells: Sequen
         length = np.sqrt(np.diag(indicator.T @ indicator))
         unit = gram / length / length[:, None]
         between, degrees = float(np.trace(unit)), float(len(root) - q.shape[1])
-        expected = np.array(
-            [[degrees, np.trace(gram)], [between, np.sum((gram / length[:, None]) ** 2)]]
-        )
+        expected = np.array([[degrees, np.trace(gram)], [between, np.sum((gram / length[:, None]) ** 2)]])
         sides.append(
             _Moments(
                 root=root,

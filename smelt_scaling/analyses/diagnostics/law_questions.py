@@ -11,7 +11,16 @@ from smelt_scaling.engine.problem import Problem
 from smelt_scaling.engine.tied import Tie, free_tie
 from smelt_scaling.laws import AdditiveLaw
 
-__all__ = ["Question", "questions_of", "size_and_tokens"]
+__all__ = ["CODES", "Question", "questions_of", "size_and_tokens", "sparsity_exponents"]
+
+#: Every question, and what it supposes of a law that is not known.
+CODES = {
+    "exponents": "both share their exponents",
+    "gamma": "both share gamma",
+    "floor": "both share the floor",
+    "no_sparsity": "sparsity changes nothing in either",
+    "one_exponent": "size and tokens share an exponent in each",
+}
 
 #: Columns whose exponents make a frontier: of size, and of tokens.
 SIZE, TOKENS = ("F", "N", "N_act"), ("D",)
@@ -90,7 +99,9 @@ def questions_of(law: AdditiveLaw, problems: Sequence[Problem], archs: Sequence[
     loose = [{name for name, i in place.items() if np.isnan(problem.held[i])} for problem in problems]
 
     def missing(*names: str) -> str:
-        lost = [f"{name} of {a}" for a, own in zip(archs, loose, strict=True) for name in names if name not in own]
+        lost = [
+            f"{name} of {a}" for a, own in zip(archs, loose, strict=True) for name in names if name not in own
+        ]
         return f"{', '.join(lost)} held or not identified" if lost else ""
 
     shared = [name for name in law.exponents if all(name in own for own in loose)]
@@ -114,7 +125,9 @@ def questions_of(law: AdditiveLaw, problems: Sequence[Problem], archs: Sequence[
         Question(
             code="gamma",
             hypothesis=f"both share gamma = {a}{c}/({a}+{c})" if len(a + c) == 2 else "both share gamma",
-            tie=None if reason else separate.same_frontier(place[a], place[c], size + place[a], size + place[c]),
+            tie=None
+            if reason
+            else separate.same_frontier(place[a], place[c], size + place[a], size + place[c]),
             reason=reason,
         )
     )

@@ -281,14 +281,14 @@ def compare(
     return theta, statistic, certified
 
 
-def _compare(
-    pair: Pair, tie: Tie, observed: Array, start: Array
-) -> tuple[Array, Array, NDArray[np.bool_]]:
+def _compare(pair: Pair, tie: Tie, observed: Array, start: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
     plain = _least_squares(pair.objective, pair.separate, observed, start)
     components = pair.noise.components(pair.objective.residuals(plain, observed))
     _, value, sure = _fit(pair.objective, pair.separate, observed, components, plain)
     theta, tied, also_sure = _fit(pair.objective, tie, observed, components, start)
-    lower = np.flatnonzero(tied < value)  # the freer fit stopped in a worse place: it may do what the other does
+    lower = np.flatnonzero(
+        tied < value
+    )  # the freer fit stopped in a worse place: it may do what the other does
     if len(lower):
         _, again, confirmed = _fit(
             pair.objective, pair.separate, observed[lower], components[lower], theta[lower]
