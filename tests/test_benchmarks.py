@@ -125,3 +125,14 @@ def test_gains_on_parts_are_timed_with_every_fit_certified(run: Any) -> None:
     values = module.measure(replicates=64, sources=3)
     assert (values["fits"], values["uncertified"]) == (2 * 3 * 65, 0)
     assert "CPU µs per fit" in module.page(values)
+
+
+def test_differences_of_gamma_and_tests_of_laws_are_measured_on_stated_worlds(run: Any) -> None:
+    module = run.benchmark("gamma_difference")
+    values = module.measure(worlds=3, replicates=60)
+    assert values["truth"] == pytest.approx(0.0132, abs=5e-5)  # published: .2503 - .2371
+    assert module.page(values).count("|") > 30
+    module = run.benchmark("law_tests")
+    values = module.measure(worlds=2, replicates=3)
+    assert [len(row["rates"]) for row in values["rows"]] == [3, 3, 1, 1, 2, 2]
+    assert "both share gamma" in module.page(values)

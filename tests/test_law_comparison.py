@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -461,6 +462,21 @@ def test_progress_runs_to_its_end(study, monkeypatch):
 
 
 # -- how often the tests are right -------------------------------------------------------------------------------------
+
+
+def test_the_stated_sizes_of_chi_square_are_those_recorded(frame):
+    path = Path(__file__).resolve().parent.parent / "benchmarks" / "results" / "law_tests.json"
+    rows = json.loads(path.read_text(encoding="utf-8"))["values"]["rows"]
+    recorded = {
+        name: rate["chi2"]
+        for row in rows
+        if row["share"] == 0.8 and row["kind"] != "published"
+        for name, rate in row["rates"].items()
+    }
+    for row in frame.to_dict("records"):
+        assert row["chi2_size"] == pytest.approx(
+            recorded[row["question"]], abs=0.0075
+        )  # two digits, halves up
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ from smelt_scaling.fitting import Fitted, fit_architecture
 from smelt_scaling.fitting.steps import prepare
 from smelt_scaling.formatting import format_quantity
 from smelt_scaling.laws import AdditiveLaw, Surface
-from smelt_scaling.resampling import refit
+from smelt_scaling.resampling.replicates import degenerate_replicates
 from smelt_scaling.study import Study
 
 __all__ = ["SCHEMES", "Split", "Trial", "law_rows", "run_trials", "size_tiers", "splits_of"]
@@ -38,6 +38,8 @@ SCHEMES = ("each size left out", "next size from all smaller")
 MOST_TIERS = 8
 #: Sizes without a name are apart where the logarithm of one is by more than this above the next smaller.
 GAP = 0.15
+#: A fit that takes more Newton steps slides along a valley: the sizes that are left do not say where it ends.
+MOST_STEPS = 200
 #: A rollout starts with so many sizes; one would not tell how the loss falls with size.
 FEWEST_SIZES = 2
 
@@ -104,7 +106,7 @@ def size_tiers(rows: Endpoints, law: AdditiveLaw) -> tuple[NDArray[np.intp], lis
 
 
 def _levels(log_size: Array) -> NDArray[np.intp]:
-    """Number sizes by the gaps between them, as designs of two architectures differ a little within a size.
+    """Return the level of each size: designs of two architectures differ a little, so levels are what gaps part.
 
     Where gaps leave fewer sizes than a rollout needs the design has no tiers but a continuum, cut by levels.
     """
@@ -281,16 +283,15 @@ def _trial(
                 raise FitError(f"{one.result.arch}: {one.result.why_no_interval}")
         counts = np.array([split.fitted for split in splits]).astype(np.int16)
         tiers = [tier[rows.arch == arch] for arch in archs]
-        names = tuple(map(str, range(counts.shape[1])))
-        found = [
-            refit(one, own, counts, names, study.settings) for one, own in zip(fitted, tiers, strict=True)
-        ]
-        lost = [found[j].degenerate for j in range(len(archs))]
-        sure = [found[j].certified for j in range(len(archs))]
-        surfaces = [one.surface for one in found]
+        lost, sure, surfaces = [], [], []
+        for one, own in zip(fitted, tiers, strict=True):
+            gone, certified, surface = _left_out(one, own, counts)
+            lost.append(gone)
+            sure.append(certified)
+            surfaces.append(surface)
         parameters = sum(int(one.problem.free.sum()) for one in fitted)
         if candidate.shared:
-            surfaces, shared, tied = _shared(fitted, tiers, counts, [one.surface.coef for one in found])
+            surfaces, shared, tied = _shared(fitted, tiers, counts, [one.coef for one in surfaces])
             sure, parameters = [shared] * len(archs), parameters - tied
     except SmeltScalingError as error:
         return Trial(candidate=candidate, parameters=0, surfaces={}, reasons=(str(error),) * len(splits))
@@ -300,6 +301,21 @@ def _trial(
         surfaces=dict(zip(archs, surfaces, strict=True)),
         reasons=tuple(_reason(archs, lost, sure, k) for k in range(len(splits))),
     )
+
+
+def _left_out(
+    fitted: Fitted, tier: NDArray[np.intp], counts: NDArray[np.int16]
+) -> tuple[Mask, Mask, Surface]:
+    """Fit one architecture to every split, from the optimum of all its rows; what is lost, certified, and found."""
+    problem, delta = fitted.problem, fitted.delta
+    lost, frozen = degenerate_replicates(fitted, tier, counts)
+    weights = problem.weight * counts[:, tier]
+    start = np.repeat(fitted.theta[None], len(counts), axis=0)
+    found = minimise(
+        fitted.objective, start, weights, delta_ladder(delta), frozen=frozen, max_iterations=MOST_STEPS
+    )
+    verdict = certify(fitted.objective, found.theta, weights, delta, frozen=frozen)
+    return lost, verdict.certified, Surface(law=problem.law, coef=problem.natural(found.theta))
 
 
 def _reason(archs: Sequence[str], lost: Sequence[Mask], sure: Sequence[Mask], split: int) -> str:
@@ -340,7 +356,7 @@ def _shared(
     first[:, size + exponents], second[:, exponents] = whole[:, exponents], whole[:, size + exponents]
     starts = question.tie.phi(np.concatenate([whole, first, second]))
     every = np.tile(weights, (3, 1))
-    found = minimise(objective, starts, every, delta_ladder(delta))
+    found = minimise(objective, starts, every, delta_ladder(delta), max_iterations=MOST_STEPS)
     verdict = certify(objective, found.theta, every, delta)
     value = np.where(verdict.certified, verdict.objective, np.inf).reshape(3, splits)
     best = value.argmin(axis=0) * splits + np.arange(splits)
