@@ -540,9 +540,10 @@ def long_losses(**changes):
     return table.assign(**{name: change(table) for name, change in changes.items()})
 
 
-def split_notes(call=domains, bootstrap=0, rows=slice(None), study=None, **changes):
+def split_notes(call=domains, bootstrap=0, rows=lambda table: slice(None), study=None, **changes):
     """Ask for the gains of parts; the test of shared exponents runs without draws."""
-    losses = Endpoints.from_frame(long_losses(**changes)[rows])
+    table = long_losses(**changes)
+    losses = Endpoints.from_frame(table[rows(table)])
     whole = fit(RUNS, bootstrap=bootstrap) if study is None else study
     return notes_of(call(whole, losses, 1e21, sparsities=0.947))
 
@@ -721,13 +722,14 @@ SCENARIOS: dict[str, Callable[[], tuple[Note, ...]]] = {
         compare_levels([{**row, "seed": j} for j, row in enumerate(levels(2.0, 1.9) + levels(2.01))])
     ),
     "shared_exponents": split_notes,
-    "missing_losses": lambda: split_notes(rows=slice(1, None)),
+    "missing_losses": lambda: split_notes(rows=lambda t: slice(1, None)),
     "unmatched_losses": lambda: split_notes(
         study=fit(RUNS.select(RUNS.D.min() < RUNS.D), bootstrap=0)
     ),
     "part_at_zero": lambda: split_notes(loss=lambda t: np.where(t["source"] == "w0", 2.0, t["loss"])),
+    "part_unidentified": lambda: split_notes(rows=lambda t: (t["source"] != "w0") | (t["cell"] == t["cell"].iloc[0])),
     "undefined_draws": lambda: split_notes(
-        bootstrap=64, loss=lambda t: np.where(t["source"] == "w0", 2.0, t["loss"])
+        bootstrap=64, rows=lambda t: (t["source"] != "w0") | (t["scale"] == "200M")
     ),
     "parts_uncertified": uncertified_parts,
     "sharing_doubtful": lambda: split_notes(loss=steep_web),

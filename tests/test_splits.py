@@ -274,6 +274,96 @@ def test_a_constant_loss_has_no_gain_and_says_so() -> None:
     assert "n/a" in show_table(found)
 
 
+@pytest.mark.parametrize(
+    "kept",
+    [
+        lambda t: t["cell"] == t["cell"].iloc[0],  # one size at one sparsity
+        lambda t: t["D"] == t.groupby("cell")["D"].transform("max"),  # one horizon of each cell, tokens alike
+        lambda t: t.groupby("arch").cumcount() < 2,  # two losses, three coefficients
+    ],
+)
+def test_a_part_that_does_not_tell_floor_and_amplitudes_apart_has_no_gain(kept: Any) -> None:
+    """Counting: one cell varies in D alone, one horizon in F alone, so that a column of the law is a constant."""
+    table = truth()[truth()["source"].str.endswith("-0")].sort_values(["cell", "D"])
+    code = table["domain"] == "Code"
+    few = table[code][kept(table[code])]
+    study = fit(Endpoints.from_frame(exact().endpoints.to_frame()), bootstrap=60)
+    found = domains(study, parts.losses_of(pd.concat([table[~code], few])), **AT)
+    row = found[found["domain"] == "Code"].to_dict("records")[0]
+    for name in ("gain", "gain_lo", "gain_hi", "common_gain", "reference_E", "target_A", "highest_share"):
+        assert pd.isna(row[name]), name
+    assert not row["at_zero"]
+    (note,) = [note for note in notes_of(found) if note.code == "part_unidentified"]
+    assert note.count == 2
+    assert "Code (baseline), Code (smelt)" in note.message
+    assert "undefined_draws" not in codes(found)  # nothing is drawn of a part without a gain
+    rest = found[found["domain"] != "Code"]
+    wanted = [parts.DOMAINS[name][0] for name in rest["domain"]]
+    np.testing.assert_allclose(rest["gain"], wanted, rtol=0, atol=1e-7)  # as above
+    assert rest["highest_share"].sum() == pytest.approx(1.0)  # the others still have an order
+    assert rest["difference_all_lo"].notna().all()
+
+
+def test_draws_that_keep_one_cell_of_a_part_are_undefined_and_counted() -> None:
+    """A part on the three cells of one size: by the study's own counts, which draws keep fewer than two of them."""
+    table = truth()[truth()["source"].str.endswith("-0")]
+    rows = (table["domain"] != "Code") | (table["scale"] == "200M")
+    study = fit(Endpoints.from_frame(exact().endpoints.to_frame()), bootstrap=200)
+    found = domains(study, parts.losses_of(table[rows]), **AT, test_sharing=False)
+    code = found[found["domain"] == "Code"].to_dict("records")[0]
+    held = study.draws["smelt"]
+    own = [label.startswith("200M") for label in held.labels]
+    expected = int(((held.counts[:, own] > 0).sum(axis=1) < 2).sum())
+    assert code["undefined_draws"] == expected > 5
+    # they may lie anywhere, and are more than the tail of 2.5 %
+    assert pd.isna(code["gain_lo"])
+    assert pd.isna(code["gain_hi"])
+    assert code["gain"] == pytest.approx(0.204, abs=1e-7)
+
+
+@pytest.mark.parametrize("call", [domains, source_groups])
+def test_signs_of_the_whole_are_no_replicates_of_its_parts(call: Any) -> None:
+    study = fit(noisy()[1].endpoints, bootstrap=0, wild=True)
+    with pytest.raises(UsageError, match="interval wild-cr3: it draws signs of the residuals of the whole"):
+        call(study, parts.losses_of(noisy()[0]), **AT, interval="wild-cr3")
+
+
+def test_sources_are_sorted_where_all_of_them_have_a_loss() -> None:
+    """A source without small models would look easy: the floors say which sources are the easy ones."""
+    one = parts.pair_of(0.16, 1.4, 1.0, 1.0)
+    raised = {
+        ("all", f"s{i}"): {
+            arch: parts.Surface(law=parts.LAW, coef=s.coef + 0.1 * i * np.eye(6)[0])
+            for arch, s in one.items()
+        }
+        for i in range(4)
+    }
+    table = parts.long_table(raised)
+    study = fit(parts.mean_runs(table), bootstrap=0)
+    lacking = table[(table["source"] != "s2") | (table["scale"] == "1.6B")]
+    found = source_groups(study, parts.losses_of(lacking), **AT, groups=2)
+    members = {row["source"]: row for row in found.attrs["members"]}
+    assert [members[f"s{i}"]["group"] for i in range(4)] == ["Q1", "Q1", "Q2", "Q2"]
+    for i in range(4):  # same runs, floors a tenth apart
+        apart = members[f"s{i}"]["reference_loss"] - members["s0"]["reference_loss"]
+        assert apart == pytest.approx(0.1 * i, abs=1e-9)
+    nothing = lacking[(lacking["source"] != "s1") | (lacking["scale"] == "100M")]
+    with pytest.raises(DataError, match="no endpoint of baseline with a loss of every source"):
+        source_groups(study, parts.losses_of(nothing), **AT, groups=2)
+
+
+def test_a_half_that_is_unreachable_is_not_averaged_away() -> None:
+    from smelt_scaling.analyses.splits.by_source import _between
+    from smelt_scaling.analyses.splits.gains import Multipliers
+
+    def of(*m: float) -> Multipliers:
+        return Multipliers(own=np.array([m]), common=np.array([m]), whole=np.zeros(2))
+
+    ln2 = np.log(2.0)  # half of the compute saved; the other half saves none: a quarter, so ln(4/3)
+    mean = _between(of(ln2, np.inf, np.nan), of(0.0, ln2, np.inf))
+    np.testing.assert_allclose(mean.own, [[np.log(4 / 3), np.inf, np.nan]], rtol=1e-14)
+
+
 def test_missing_losses_and_rows_of_other_runs_are_listed() -> None:
     table = truth()[truth()["source"].str.endswith("-0")]
     extra = table.iloc[:1].assign(run="other", cell="other", trunk="other", D=1.0e11)

@@ -31,9 +31,15 @@ SPLITS: dict[str, NoteCode] = {
         "Without an amplitude there is no frontier, and no gain of that part: its losses hardly move with size or "
         "tokens. A floor at 0 says that no floor is seen yet.",
     ),
+    "part_unidentified": NoteCode(
+        "warning",
+        "The losses of a part do not tell its floor and amplitudes apart, so it has no gain.",
+        "Evaluate the part on endpoints of several sizes and horizons, in more than one cell.",
+    ),
     "undefined_draws": NoteCode(
         "warning",
-        "In some draws a part has no frontier; they may lie anywhere, and widen both ends of its interval.",
+        "In some draws a part has no frontier (an amplitude at 0, or one cell that does not tell it from the floor); "
+        "they may lie anywhere, and widen both ends of its interval.",
         "Quote the interval with their number. More cells, or a larger part, make them rarer.",
     ),
     "parts_uncertified": NoteCode(

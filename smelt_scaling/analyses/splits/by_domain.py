@@ -55,7 +55,7 @@ def domains(
         One row per endpoint of the study and source, with the columns ``domain`` and, where domains have several,
         ``source``.
     budgets, target, reference, sparsities, level, interval, force
-        As in `ce_gain`.
+        As in `ce_gain`; parts have no wild-cr3 intervals.
     aggregate : {"equal", "tokens"}
         Whether the sources of a domain count alike, or by their column ``eval_tokens``.
     test_sharing : bool

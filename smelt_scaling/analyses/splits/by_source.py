@@ -64,7 +64,7 @@ def sources(
     losses : Endpoints
         One row per endpoint of the study and source, with the column ``source`` (and ``domain``, if there is one).
     budgets, target, reference, sparsities, level, interval, force
-        As in `ce_gain`.
+        As in `ce_gain`; parts have no wild-cr3 intervals.
     groups : int
         How many.
     sort_at : {"last", "all"}
@@ -162,7 +162,10 @@ def _check(parts: Parts, groups: int, sort_at: str) -> None:
 
 
 def _sort_key(question: Question, parts: Parts, sort_at: str, rows: Mask) -> Array:
-    """Return the reference's loss of every source: the mean over its cells or its endpoints, of the rows given."""
+    """Return the reference's loss of every source: the mean over cells or endpoints, of the rows given.
+
+    Of those alone at which every source has a loss: a mean that lacks small models is lower for that reason.
+    """
     arch = question.archs[1]
     seen = rows_of(question.study, arch)
     loss = np.where(rows, parts.loss[arch], np.nan)
@@ -181,7 +184,13 @@ def _sort_key(question: Question, parts: Parts, sort_at: str, rows: Mask) -> Arr
             f"{parts.source}: column source, {name} has no loss of {arch} to sort it by (sort_at {sort_at}): "
             "each source needs one; evaluate it there, or leave it out"
         )
-    return np.asarray(np.where(known, loss, 0.0).sum(axis=1) / known.sum(axis=1))
+    common = known.all(axis=0)
+    if not common.any():
+        raise DataError(
+            f"{parts.source}: no endpoint of {arch} with a loss of every source to sort them by (sort_at {sort_at}): "
+            "means over other endpoints do not compare; evaluate the missing ones, or leave out sources that lack many"
+        )
+    return np.asarray(loss[:, common].mean(axis=1))
 
 
 def _grouped(names: tuple[str, ...], key: Array, groups: int) -> tuple[NDArray[np.intp], int]:
@@ -224,7 +233,7 @@ def _crossed(question: Question, parts: Parts, weight: Array, groups: int, sort_
     fits = tuple(
         replace(
             fit,
-            surface=replace(fit.surface, coef=(fit.surface.coef + second.surface.coef) / 2),
+            surface=replace(fit.surface, coef=_mean_coefficients(fit.surface.coef, second.surface.coef)),
             residual=np.where(np.isnan(fit.residual), second.residual, fit.residual),
             uncertified=fit.uncertified + second.uncertified,
         )
@@ -233,12 +242,18 @@ def _crossed(question: Question, parts: Parts, weight: Array, groups: int, sort_
     return replace(one, point=_between(one.point, other.point), drawn=drawn, fits=(fits[0], fits[1]))
 
 
+def _mean_coefficients(one: Array, other: Array) -> Array:
+    """Return the mean of two halves; 0 where either is 0, which leaves no gain."""
+    return np.where((one == 0) | (other == 0), 0.0, (one + other) / 2)
+
+
 def _between(one: Multipliers, other: Multipliers) -> Multipliers:
-    """Average two gains, and return the multiplier that saves as much."""
+    """Average two gains, and return the multiplier that saves as much; unreachable where either is."""
 
     def average(a: Array, b: Array) -> Array:
         with np.errstate(divide="ignore"):
-            return np.asarray(-np.log((np.exp(-a) + np.exp(-b)) / 2))
+            mean = -np.log((np.exp(-a) + np.exp(-b)) / 2)
+        return np.asarray(np.where(np.isposinf(a + b), np.inf, mean))
 
     return Multipliers(
         own=average(one.own, other.own), common=average(one.common, other.common), whole=one.whole

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from smelt_scaling.analyses.view import Side
 from smelt_scaling.endpoints import Endpoints
 from smelt_scaling.engine.amplitudes import Amplitudes, fit_amplitudes
+from smelt_scaling.engine.design import CONDITION_REFUSE_INTERVALS
 from smelt_scaling.fitting.steps import prepare
 from smelt_scaling.laws import AdditiveLaw, Surface
 from smelt_scaling.resampling import Draws
@@ -59,9 +60,9 @@ class PartFits:
     Parameters
     ----------
     surface : Surface
-        Coefficients (G, P).
+        Coefficients (G, P); NaN for a part whose losses do not tell floor and amplitudes apart.
     drawn : Surface or None
-        Coefficients (R, G, P).
+        Coefficients (R, G, P), NaN likewise.
     residual : array (G, n)
         ln(predicted / observed) of the point fits.
     uncertified : int
@@ -72,6 +73,11 @@ class PartFits:
     drawn: Surface | None
     residual: Array
     uncertified: int
+
+    @property
+    def identified(self) -> Mask:
+        """Which parts have coefficients, (G,)."""
+        return np.asarray(~np.isnan(self.surface.coef).any(axis=1))
 
 
 def rows_of(study: Study, arch: str) -> Rows:
@@ -110,26 +116,48 @@ def fit_parts(
     rows, law = rows_of(study, side.arch), study.law
     log_residual = study.settings.residual == "log"
 
-    def solve(surface: Surface, weights: Array, of: Array, start: Array | None) -> Amplitudes:
+    def solve(
+        surface: Surface, weights: Array, of: Array, start: Array | None
+    ) -> tuple[Amplitudes, Array, int]:
         basis = _basis(law, surface.coef, rows.columns)
-        return fit_amplitudes(basis, of, weights, delta=rows.delta, log_residual=log_residual, start=start)
+        found = fit_amplitudes(basis, of, weights, delta=rows.delta, log_residual=log_residual, start=start)
+        told_apart = _identified(basis, np.isfinite(loss), weights)
+        linear = np.where(told_apart[:, :, None], found.coef, np.nan)
+        return found, linear, int((told_apart & ~found.certified).sum())
 
     one = Surface(law=law, coef=side.surface.coef[None])
-    point = solve(one, rows.weight[None], loss, None)
-    surface = _surface(law, one.coef, point.coef)[0]
+    point, linear, uncertified = solve(one, rows.weight[None], loss, None)
+    surface = _surface(law, one.coef, linear)[0]
     whole = Surface(law=law, coef=surface)
     residual = np.log(whole.loss(**rows.columns)) - np.log(loss)
-    uncertified = int((~point.certified).sum())
     if replicates is None:
         return PartFits(surface=whole, drawn=None, residual=residual, uncertified=uncertified)
     of = loss if drawn_loss is None else drawn_loss
-    many = solve(replicates.surface, rows.counted(replicates), of, point.shares[0])
+    _, linear, more = solve(replicates.surface, rows.counted(replicates), of, point.shares[0])
     return PartFits(
         surface=whole,
-        drawn=Surface(law=law, coef=_surface(law, replicates.surface.coef, many.coef)),
+        drawn=Surface(law=law, coef=_surface(law, replicates.surface.coef, linear)),
         residual=residual,
-        uncertified=uncertified + int((~many.certified).sum()),
+        uncertified=uncertified + more,
     )
+
+
+def _identified(basis: Array, known: Mask, weights: Array) -> Mask:
+    """Return which parts of which replicates tell floor and amplitudes apart, (R, G).
+
+    They do not with fewer endpoints than coefficients, in a single cell, or at a single size or horizon. The condition
+    number is that of the columns at unit norm, over the endpoints that have a loss and count.
+    """
+    patterns, which = np.unique(known, axis=0, return_inverse=True)
+    told_apart = np.empty((len(basis), len(patterns)), dtype=np.bool_)
+    for number, pattern in enumerate(patterns):
+        kept = basis * (pattern & (weights > 0))[:, :, None]
+        squares = np.matmul(kept.transpose(0, 2, 1), kept)
+        norms = np.sqrt(np.einsum("rpp->rp", squares))
+        norms[norms == 0] = 1.0
+        eigenvalues = np.linalg.eigvalsh(squares / (norms[:, :, None] * norms[:, None, :]))
+        told_apart[:, number] = eigenvalues[:, 0] * CONDITION_REFUSE_INTERVALS**2 > eigenvalues[:, -1]
+    return told_apart[:, which.reshape(-1)]
 
 
 def predicted(surface: Surface, columns: Mapping[str, Array]) -> Array:

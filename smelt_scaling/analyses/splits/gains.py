@@ -119,14 +119,15 @@ def multipliers(
 
 
 def _lacks_a_term(surface: Surface) -> NDArray[np.bool_]:
-    return np.asarray(np.any([surface[name] == 0 for name in surface.law.amplitudes], axis=0))
+    return np.asarray(~np.all([surface[name] > 0 for name in surface.law.amplitudes], axis=0))
 
 
 def _filled(surface: Surface) -> Surface:
-    """Put 1 for amplitudes of 0, whose frontier is not defined and not used."""
+    """Put 1 for amplitudes of 0 and for what is not identified: such a frontier is not defined, and not used."""
     coef = surface.coef.copy()
     last = 1 + len(surface.law.amplitudes)
-    coef[..., 1:last] = np.where(coef[..., 1:last] == 0, 1.0, coef[..., 1:last])
+    coef[..., 1:last] = np.where(coef[..., 1:last] > 0, coef[..., 1:last], 1.0)
+    coef[..., 0] = np.where(np.isnan(coef[..., 0]), 1.0, coef[..., 0])
     return Surface(law=surface.law, coef=coef)
 
 
@@ -166,7 +167,7 @@ def part_rows(gains: Gains, column: str, names: tuple[str, ...]) -> list[dict[st
         common = open_ends(gains.point.common[:, j], shared, gains.interval, gains.level)
         ranks = _ranks(gains.point.own[:, j])
         sampled = drawn is not None and gains.interval == "percentile"
-        shares = [first_share(drawn, sign) if sampled and drawn is not None else None for sign in (1, -1)]
+        shares = [_first(gains, j, sign) if sampled else None for sign in (1, -1)]
         for g, name in enumerate(names):
             found = None if own is None else (float(own[0][g]), float(own[1][g]))
             row = _gain_of_part(gains, g, j, budget, sparsity, found)
@@ -239,6 +240,16 @@ def _gain_of_part(
     return row
 
 
+def _first(gains: Gains, j: int, sign: int) -> Array | None:
+    """Return the shares of draws in which a part comes first or last of those that have a gain."""
+    if gains.drawn is None:
+        return None
+    defined = ~np.isnan(gains.point.own[:, j])
+    shares = np.full(len(defined), np.nan)
+    shares[defined] = first_share(gains.drawn.own[:, defined, j], sign)
+    return shares
+
+
 def _from_whole(gains: Gains, j: int) -> tuple[Array, dict[str, Array | None]]:
     """Return each part's gain less that of the whole, with ends for each alone and for all at once."""
     point = _as_gain(gains.point.own[:, j]) - _as_gain(gains.point.whole[j])
@@ -247,13 +258,14 @@ def _from_whole(gains: Gains, j: int) -> tuple[Array, dict[str, Array | None]]:
         return point, dict(nothing)
     drawn = _as_gain(gains.drawn.own[:, :, j]) - _as_gain(gains.drawn.whole[:, j])[:, None]
     alone = open_ends(point, drawn, gains.interval, gains.level)
-    whole = gains.interval == "percentile" and not np.isnan(drawn).any()
-    every = simultaneous_interval(drawn, gains.level) if whole else None
+    defined = ~np.isnan(point)
+    whole = gains.interval == "percentile" and defined.any() and not np.isnan(drawn[:, defined]).any()
+    every = simultaneous_interval(np.where(defined, drawn, 0.0), gains.level) if whole else None
     return point, {
         "difference_lo": None if alone is None else alone[0],
         "difference_hi": None if alone is None else alone[1],
-        "difference_all_lo": None if every is None else every[0],
-        "difference_all_hi": None if every is None else every[1],
+        "difference_all_lo": None if every is None else np.where(defined, every[0], np.nan),
+        "difference_all_hi": None if every is None else np.where(defined, every[1], np.nan),
     }
 
 
@@ -275,9 +287,10 @@ def _coefficients(gains: Gains, g: int) -> dict[str, Any]:
     for role, side, fit in zip(("target", "reference"), gains.pair, gains.fits, strict=True):
         law = fit.surface.law
         for name in (law.floor, *law.amplitudes):
-            row[f"{role}_{name}"] = float(fit.surface[name][g])
+            row[f"{role}_{name}"] = _number(fit.surface[name][g])
             zero += [f"{side.arch} {name}"] if fit.surface[name][g] == 0 else []
-        row[f"{role}_rmse_log"] = float(np.sqrt(np.nanmean(fit.residual[g] ** 2)))
+        known = fit.residual[g][np.isfinite(fit.residual[g])]
+        row[f"{role}_rmse_log"] = float(np.sqrt(np.mean(known**2))) if len(known) else None
     return {**row, "at_zero": zero}
 
 

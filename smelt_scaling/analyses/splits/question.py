@@ -98,6 +98,11 @@ def ask(
             f"losses of type {type(losses).__name__}: read a long table with read_endpoints(path), or a frame with "
             "Endpoints.from_frame(frame)"
         )
+    if interval == "wild-cr3":
+        raise UsageError(
+            "interval wild-cr3: it draws signs of the residuals of the whole, not of its parts; use percentile or "
+            "jackknife-t"
+        )
     view = view_of(study)
     target, reference, notes = choose_pair(view, target, reference)
     pair = (view.side(target), view.side(reference))
@@ -198,11 +203,24 @@ def part_notes(
     if zero:
         message = f"floor or amplitude at 0, no gain without an amplitude: {'; '.join(zero[:6])}"
         notes.append(warning("part_at_zero", message, len(zero)))
-    undefined = {str(row[column]): row["undefined_draws"] for row in rows if row["undefined_draws"]}
+    lacking = sorted(
+        f"{row[column]} ({side.arch})"
+        for side, fit in zip(gains.pair, gains.fits, strict=True)
+        for row, known in zip(rows, fit.identified, strict=False)  # every point has the parts in one order
+        if not known
+    )
+    if lacking:
+        message = (
+            "no gain, because the losses do not tell floor and amplitudes apart (too few, of one cell, or of one "
+            f"horizon): {', '.join(lacking[:6])}"
+        )
+        notes.append(warning("part_unidentified", message, len(lacking)))
+    defined = [row for row in rows if row["gain"] is not None or row["unreachable"]]
+    undefined = {str(row[column]): row["undefined_draws"] for row in defined if row["undefined_draws"]}
     if undefined:
         total = next(row["draws"] for row in rows)
         shown = ", ".join(f"{count} of {name}" for name, count in list(undefined.items())[:6])
-        message = f"draws of {total} in which an amplitude is 0, so that the gain may be anything: {shown}"
+        message = f"draws of {total} without a frontier, in which the gain may be anything: {shown}"
         notes.append(warning("undefined_draws", message, max(undefined.values())))
     uncertified = sum(fit.uncertified for fit in gains.fits)
     if uncertified:

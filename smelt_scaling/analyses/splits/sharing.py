@@ -65,6 +65,8 @@ def sharing_rows(
                 continue
             free, exponents = own
             known = np.isfinite(miss) & np.isfinite(free)
+            if not known.any():  # no fold tells floor and amplitudes apart
+                continue
             count = np.bincount(held[known], minlength=len(left_out.labels))
             total = np.bincount(held[known], (miss - free)[known], minlength=len(count))
             better = np.asarray(total[count > 0] / count[count > 0], dtype=np.float64)
