@@ -691,6 +691,7 @@ SCENARIOS: dict[str, Callable[[], tuple[Note, ...]]] = {
     "outside_calibration": lambda: scored(),
     "weak_asymptotes": lambda: scored(score=np.exp(-RUNS.loss)),
     "calibration_at_bound": lambda: scored(score=np.exp(-RUNS.loss)),
+    "curves_unconverged": lambda: stopped_curves(),
     "sigmoid_misfit": lambda: scored(score=0.5 - RUNS.loss / 10 + 0.2 * (RUNS.loss < 2.1) + 0.2 * (RUNS.loss < 1.8)),
     "ties": lambda: scored(score=np.round(0.5 - RUNS.loss / 10, 2)),
     "averaged_repeats": lambda: scored(D=np.repeat(RUNS.D[::2], 2), run=[f"r{i}" for i in range(144)]),
@@ -760,6 +761,15 @@ def scored(**columns):
     frame = RUNS.to_frame()[["arch", "cell", "scale", "D", "loss"]]
     frame = frame.assign(metric="m", score=1 / (1 + np.exp(6 * (RUNS.loss - 1.9)))).assign(**columns)
     return notes_of(downstream(Scores.from_frame(frame), target="smelt", reference="baseline", bootstrap=40))
+
+
+def stopped_curves():
+    """Stop every fit of a curve after one iteration."""
+    from smelt_scaling.analyses.calibration import sigmoid
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sigmoid, "ITERATIONS", 1)
+        return scored()
 
 
 def buckets(short=0.02, long=0.03, contrast="x"):

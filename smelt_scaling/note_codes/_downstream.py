@@ -49,6 +49,12 @@ DOWNSTREAM: dict[str, NoteCode] = {
         "Harmless for residuals within the losses of the reference if R2 is near that of the best monotone curve. "
         "Report no parameter, and extrapolate nothing.",
     ),
+    "curves_unconverged": NoteCode(
+        "warning",
+        "Curves of some resamples are not converged.",
+        "Harmless for a few: their residuals hardly move. Where they are many the losses do not determine the sigmoid; "
+        "hold its ends with --asymptotes chance.",
+    ),
     "sigmoid_misfit": NoteCode(
         "warning",
         "The best monotone curve explains clearly more of the scores than the sigmoid does.",

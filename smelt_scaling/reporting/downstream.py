@@ -62,7 +62,8 @@ def downstream_document(frame: pd.DataFrame) -> Document:
     whole = [row | {"residual_naive": row["residual"]} for row in rows if row["scale"] == "all"]
     drawn = any(row["residual_lo"] is not None for row in rows)
     interval = (
-        f"{100 * level:g} % intervals resample cells and calibrate anew in each of {settings['bootstrap']} resamples."
+        f"{100 * level:g} % intervals resample cells and calibrate anew in each of {settings['bootstrap']} resamples; "
+        "a scale has one from 7 cells on."
         if drawn
         else "No intervals."
     )

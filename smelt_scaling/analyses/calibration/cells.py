@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "FEWEST_CELLS",
     "CellTest",
     "Clusters",
     "cell_differences",
@@ -22,6 +24,8 @@ __all__ = [
 Array = NDArray[np.float64]
 Labels = NDArray[np.str_]
 
+#: With fewer cells than this, over 1 % of resamples would hold two cells or fewer.
+FEWEST_CELLS = 7
 #: Up to so many cells every pattern of signs is tried; beyond, that many random ones.
 ENUMERATED = 16
 PATTERNS = 1 << ENUMERATED
@@ -35,6 +39,8 @@ class CellTest:
     ----------
     estimate : float
         Mean over cells of the difference of the cell means, target minus reference.
+    lo, hi : float
+        The t interval of that mean; NaN as p.
     p : float
         Two-sided; NaN with fewer than two cells, or cells without any spread.
     cells : int
@@ -44,6 +50,8 @@ class CellTest:
     """
 
     estimate: float
+    lo: float
+    hi: float
     p: float
     cells: int
     paired: bool
@@ -66,7 +74,9 @@ class Clusters:
     design_effect: float
 
 
-def compare_cells(target: Array, target_cell: Labels, reference: Array, reference_cell: Labels) -> CellTest:
+def compare_cells(
+    target: Array, target_cell: Labels, reference: Array, reference_cell: Labels, level: float = 0.95
+) -> CellTest:
     """Test whether residuals of the target differ from those of the reference, with cells as the sample.
 
     Cells that both have are compared pair by pair (Student's t, cells - 1 degrees of freedom). Where fewer than two are
@@ -83,23 +93,25 @@ def compare_cells(target: Array, target_cell: Labels, reference: Array, referenc
 
     shared = cell_differences(target, target_cell, reference, reference_cell)
     if len(shared) > 1:
-        differences = np.array(list(shared.values()))
-        return CellTest(
-            estimate=float(differences.mean()),
-            p=float(ttest_1samp(differences, 0.0).pvalue) if np.ptp(differences) > 0 else np.nan,
-            cells=len(shared),
-            paired=True,
+        one, other = np.array(list(shared.values())), np.empty(0)
+        found: Any = ttest_1samp(one, 0.0) if np.ptp(one) > 0 else None
+        estimate = float(one.mean())
+    else:
+        one, other = (
+            np.array(list(_cell_means(values, cell).values()))
+            for values, cell in ((target, target_cell), (reference, reference_cell))
         )
-    one, other = (
-        np.array(list(_cell_means(values, cell).values()))
-        for values, cell in ((target, target_cell), (reference, reference_cell))
-    )
-    testable = min(len(one), len(other)) > 1 and np.ptp(one) + np.ptp(other) > 0
+        testable = min(len(one), len(other)) > 1 and np.ptp(one) + np.ptp(other) > 0
+        found = ttest_ind(one, other, equal_var=False) if testable else None
+        estimate = float(one.mean() - other.mean()) if len(one) and len(other) else np.nan
+    ends = (np.nan, np.nan) if found is None else found.confidence_interval(level)
     return CellTest(
-        estimate=float(one.mean() - other.mean()) if len(one) and len(other) else np.nan,
-        p=float(ttest_ind(one, other, equal_var=False).pvalue) if testable else np.nan,
+        estimate=estimate,
+        lo=float(ends[0]),
+        hi=float(ends[1]),
+        p=np.nan if found is None else float(found.pvalue),
         cells=len(one),
-        paired=False,
+        paired=len(shared) > 1,
     )
 
 

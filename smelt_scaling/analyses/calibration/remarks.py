@@ -64,6 +64,10 @@ def calibration_notes(
             f"{metric}: {', '.join(bound)} ended on a bound: over these losses it is effectively exponential"
         )
         notes.append(warning("calibration_at_bound", f"{message} or straight"))
+    stuck = 0 if found.draws is None else int((~found.draws.converged).sum())
+    if stuck:
+        message = f"{metric}: {counted(stuck, 'curve')} of resamples not converged, and kept"
+        notes.append(warning("curves_unconverged", message, stuck))
     if found.covered < LEAST_COVERED:
         message = f"{metric}: the reference covers {found.covered:.0%} of the sigmoid, so its asymptotes are a guess"
         notes.append(warning("weak_asymptotes", message))

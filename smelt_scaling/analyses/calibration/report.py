@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from smelt_scaling._json import finite_or_none
 from smelt_scaling._together import apart
-from smelt_scaling.analyses.calibration.cells import holm
+from smelt_scaling.analyses.calibration.cells import FEWEST_CELLS, holm
 from smelt_scaling.analyses.calibration.curve import Calibration, calibrate
 from smelt_scaling.analyses.calibration.figure import curve_rows, point_rows
 from smelt_scaling.analyses.calibration.remarks import calibration_notes, gathered, table_notes
@@ -32,8 +32,6 @@ ASYMPTOTES: tuple[Asymptotes, ...] = ("free", "chance")
 
 #: The row of all scales together.
 ALL = "all"
-#: With fewer cells than this, over 1 % of resamples would hold two cells or fewer.
-FEWEST_CELLS = 7
 
 
 def downstream(
@@ -78,10 +76,11 @@ def downstream(
     -------
     DataFrame
         One row per metric and scale, ``scale`` "all" first: ``target, reference, metric, scale, n, n_cells, residual,
-        residual_lo, residual_hi, difference, p_cell, p_holm, trend, p_trend, residual_naive_lo, residual_naive_hi,
-        p_naive, icc, design_effect, r2, r2_isotonic, n_outside, residual_inside, residual_outside, extrapolated,
-        support, draws``. ``residual`` is the mean over endpoints, ``difference`` the mean over cells against the
-        reference's own residuals, which the p-value tests.
+        residual_lo, residual_hi, difference, difference_lo, difference_hi, p_cell, p_holm, trend, p_trend,
+        residual_naive_lo, residual_naive_hi, p_naive, icc, design_effect, r2, r2_isotonic, n_outside, residual_inside,
+        residual_outside, extrapolated, support, draws``. ``residual`` is the mean over endpoints, with an interval
+        where there are 7 cells or more; ``difference`` the mean over cells against the reference's own residuals, with
+        the t interval of the p-value.
 
         ``.attrs`` holds ``notes``, ``settings`` and, as lists of rows, ``calibration`` (the curve of each metric),
         ``wins``, and for a figure ``points`` and ``curve``.

@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smelt_scaling._json import finite_or_none
-from smelt_scaling.analyses.calibration.cells import cell_differences, clusters, compare_cells, naive_mean
+from smelt_scaling.analyses.calibration.cells import (
+    FEWEST_CELLS,
+    cell_differences,
+    clusters,
+    compare_cells,
+    naive_mean,
+)
 from smelt_scaling.analyses.calibration.curve import Calibration
 from smelt_scaling.analyses.calibration.scores import Scores
 from smelt_scaling.resampling import percentile_interval
@@ -75,8 +81,9 @@ def residual_rows(
             np.ones(len(held), dtype=np.bool_) if scale == whole else held.scale == scale
             for held in (one, other)
         )
-        test = compare_cells(residual[rows], one.cell[rows], own[theirs], other.cell[theirs])
-        drawn = np.empty(0) if draws is None else draws.means(one, rows)
+        test = compare_cells(residual[rows], one.cell[rows], own[theirs], other.cell[theirs], level)
+        enough = len(np.unique(one.cell[rows])) >= FEWEST_CELLS
+        drawn = draws.means(one, rows) if draws is not None and enough else np.empty(0)
         ends = percentile_interval(drawn, level) if len(drawn) else None
         naive = naive_mean(residual[rows], level)
         alike = clusters(residual[rows], one.cell[rows])
@@ -90,6 +97,8 @@ def residual_rows(
             "residual_lo": None if ends is None else float(ends[0]),
             "residual_hi": None if ends is None else float(ends[1]),
             "difference": finite_or_none(test.estimate),
+            "difference_lo": finite_or_none(test.lo),
+            "difference_hi": finite_or_none(test.hi),
             "p_cell": finite_or_none(test.p),
             "p_holm": None,
             "trend": trend[0],

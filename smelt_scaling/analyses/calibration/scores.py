@@ -36,7 +36,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scores:
-    """Checked scores, row by row.
+    """Checked scores, row by row, sorted by metric, architecture, cell and horizon.
 
     Parameters
     ----------
@@ -91,8 +91,8 @@ class Scores:
         """Metrics, sorted."""
         return tuple(np.unique(self.metric).tolist())
 
-    def select(self, rows: Mask) -> Scores:
-        """Return some of the rows."""
+    def select(self, rows: Mask | NDArray[np.intp]) -> Scores:
+        """Return some of the rows, or all in another order."""
         columns = ("arch", "metric", "scale", "cell", "horizon", "run", "loss", "score", "chance")
         return replace(self, **{name: getattr(self, name)[rows] for name in columns})
 
@@ -184,7 +184,7 @@ class Scores:
         notes += plausible_notes({"loss": np.asarray(columns["loss"])}, source, units)
         scale = columns["scale"].array() if "scale" in columns else np.full(len(metric), "")
         changed = [_converted(metric, values, per_metric) for values in (columns["score"], chance)]
-        return cls(
+        scores = cls(
             arch=arch,
             metric=metric,
             scale=scale,
@@ -202,6 +202,8 @@ class Scores:
             source=source,
             notes=merge_notes(notes),
         )
+        # so that sums are taken in one order, to the last bit
+        return scores.select(np.lexsort((scores.score, scores.loss, run, horizon, cell, arch, metric)))
 
 
 def read_scores(

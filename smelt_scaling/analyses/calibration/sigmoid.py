@@ -23,8 +23,8 @@ PARAMETERS = ("floor", "ln span", "ln slope", "midpoint")
 LOWER = np.array([-np.inf, np.log(0.3), np.log(0.2), -2.0])
 UPPER = np.array([np.inf, np.log(20.0), np.log(60.0), 3.0])
 
-#: Iterations of a resample, from the optimum of all rows; and of a fit from afar.
-ITERATIONS, FIRST_ITERATIONS = 200, 1000
+#: A fit that creeps along a flat direction to its bound takes hundreds; what has converged leaves the batch.
+ITERATIONS = 1000
 #: A row of the batch has converged when a step can lower its sum of squares by this share of it at most.
 TOLERANCE = 1e-11
 #: What a fit leaves of noise-free data, relative to the sum of the squared scores.
@@ -129,7 +129,7 @@ def fit_sigmoid(
         for slope in (2.0, 6.0, 20.0)
     ]
     ones, starts = np.ones((len(grid), len(loss))), np.array(grid)
-    found = refit_sigmoid(loss, score, sign, ones, starts, asymptotes, iterations=FIRST_ITERATIONS)
+    found = refit_sigmoid(loss, score, sign, ones, starts, asymptotes)
     best = int(np.argmin(found.cost))
     scale = TOLERANCE * float(np.sum(score**2))
     agreeing = int(np.sum(found.cost <= found.cost[best] * (1 + 1e-6) + scale))
@@ -144,7 +144,6 @@ def refit_sigmoid(
     start: Array,
     asymptotes: tuple[float, float] | None = None,
     floors: Array | None = None,
-    iterations: int = ITERATIONS,
 ) -> Fitted:
     """Fit a batch: the same data under other weights, from other starts, or with the floor held at several values.
 
@@ -162,8 +161,6 @@ def refit_sigmoid(
         Hold floor and ceiling.
     floors : array (B,), optional
         Hold the floor of each row alone.
-    iterations : int
-        At most so many.
     """
     x0, xs = float(loss.min()), float(np.ptp(loss))
     y0, ys = float(score.min()), float(np.ptp(score))
@@ -185,7 +182,6 @@ def refit_sigmoid(
         sign,
         (lower, upper),
         free,
-        iterations,
     )
     on_bound = free & ((theta <= lower + 1e-9) | (theta >= upper - 1e-9))
     return Fitted(
@@ -211,14 +207,13 @@ def _descend(
     sign: int,
     bounds: tuple[Array, Array],
     free: Mask,
-    iterations: int,
 ) -> tuple[Array, Array, Mask]:
     lower, upper = bounds
     damping = np.full(len(theta), 1e-3)
     cost = _cost(x, y, weight, theta, sign)
     exact = EXACT * np.sum(weight * np.maximum(y, 1.0) ** 2, axis=1)
     done = np.zeros(len(theta), dtype=np.bool_)
-    for _ in range(iterations):
+    for _ in range(ITERATIONS):
         rows = np.flatnonzero(~done)
         if not len(rows):
             break
