@@ -197,13 +197,63 @@ def test_documents_are_resampled_within_their_bucket_and_widen_the_interval() ->
     assert (by_cell["loss_drop_hi"] - by_cell["loss_drop_lo"]).max() < 1e-12
 
 
+def per_document(contrast: str, documents: tuple[int, ...]) -> list[dict[str, Any]]:
+    """Cells of different gains and numbers of documents; documents of a cell are alike."""
+    size = (0.03, 0.02, 0.024, 0.018)
+    return [
+        {
+            "contrast": contrast,
+            "cell": f"c{c}",
+            "bucket": bucket,
+            "document": f"{contrast} {c} {d}",
+            "loss_ref": 3.0,
+            "loss_new": 3.0 - size[c] * ratio,
+        }
+        for c, count in enumerate(documents)
+        for bucket, ratio in ((256, 1.0), (512, 1.5 + 0.1 * c))
+        for d in range(count)
+    ]
+
+
+@pytest.mark.parametrize("documents", [(30, 2), (30, 2, 2), (2, 5, 30, 2)])
+def test_documents_without_scatter_leave_the_interval_of_the_cell_means(documents: tuple[int, ...]) -> None:
+    """Every cell counts once however many documents it has, and few cells have the t interval of few cells."""
+    table = pd.DataFrame(per_document("x", documents))
+    frame = length_gains(table, bootstrap=200)
+    drop = (3.0 - table.groupby(["bucket", "cell"])["loss_new"].first()).unstack()
+    n = len(documents)
+    half = t.ppf(0.975, n - 1) * drop.std(axis=1, ddof=1) / np.sqrt(n)
+    np.testing.assert_allclose(frame["loss_drop"], drop.mean(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(frame["loss_drop_hi"] - frame["loss_drop"], half, rtol=1e-9)
+
+
+def test_cells_count_once_in_every_draw_however_many_documents_they_have() -> None:
+    rows = per_document("x", (30, 2, 2, 9)) + per_document("y", (2, 30, 7, 2))
+    frame = length_gains(rows, bootstrap=200)
+    (row,) = frame.attrs["comparisons"]  # the same gains of the same cells
+    for name in ("ratio_of_ratios", "ratio_of_ratios_lo", "ratio_of_ratios_hi"):
+        assert row[name] == pytest.approx(1.0, rel=1e-9)
+    (note,) = [note for note in notes_of(frame) if note.code == "too_few_units"]
+    assert "x over y: 4 cells" in note.message
+
+
+def test_contrasts_in_any_order_have_the_same_draws() -> None:
+    """Of cells that are not shared: the other way round the ends are reciprocal, as order statistics are."""
+    one, other = world({"x": 1.52}, noise=0.004), world({"y": 0.88}, noise=0.004, seed=1)
+    other["cell"] += " of y"
+    (row,) = length_gains(pd.concat([one, other]), bootstrap=200).attrs["comparisons"]
+    (turned,) = length_gains(pd.concat([other, one]), bootstrap=200).attrs["comparisons"]
+    assert (row["contrast"], turned["contrast"]) == ("x", "y")
+    ends = 1 / turned["ratio_of_ratios_hi"], 1 / turned["ratio_of_ratios_lo"]
+    assert (row["ratio_of_ratios_lo"], row["ratio_of_ratios_hi"]) == pytest.approx(ends, rel=1e-12)
+
+
 def test_same_seed_same_numbers_and_row_order_does_not_matter() -> None:
     table = world(PRINTED, noise=0.003)
     one = length_gains(table, bootstrap=100, seed=3)
     other = length_gains(table.sample(frac=1, random_state=1), bootstrap=100, seed=3)
     by = {row["contrast"]: row for row in other.attrs["ratios"]}
-    for row in one.attrs["ratios"]:
-        assert by[row["contrast"]]["ratio_hi"] == pytest.approx(row["ratio_hi"], rel=1e-12)
+    assert by == {row["contrast"]: row for row in one.attrs["ratios"]}  # to the last bit
     assert length_gains(table, bootstrap=100, seed=3).attrs == one.attrs
     assert length_gains(table, bootstrap=100, seed=4).attrs["comparisons"] != one.attrs["comparisons"]
 

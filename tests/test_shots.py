@@ -153,6 +153,35 @@ def test_one_cell_is_said() -> None:
     assert note.code == "too_few_units"
 
 
+def test_few_tasks_are_said() -> None:
+    """Of two tasks a draw holds one alone half of the time, so percentiles are their range: half of all worlds."""
+    rng, hits = np.random.default_rng(0), 0
+    for _ in range(100):
+        shift = 0.02 + 0.02 * rng.normal(size=2)
+        rows = [
+            (arch, f"c{c}", f"t{t}", 1, 0.5 + (arch == "b") * shift[t], 500)
+            for arch in "ab"
+            for t in range(2)
+            for c in range(8)
+        ]
+        table = pd.DataFrame(rows, columns=["arch", "cell", "task", "k", "score", "n_items"])
+        frame = shot_gaps(table, target="b", reference="a", bootstrap=100)
+        row = frame.iloc[0]
+        hits += row["gap_lo"] <= 0.02 <= row["gap_hi"]
+    assert hits / 100 == pytest.approx(0.5, abs=0.2)  # four standard errors of a count
+    (note,) = notes_of(frame)
+    assert note.code == "too_few_units"
+    assert "2 tasks" in note.message
+
+
+def test_rows_in_any_order_give_the_same_bytes() -> None:
+    table = pd.concat([world(noise=0.005), world(noise=0.003, seed=1, metric="multiple_choice")])
+    one = shot_gaps(table, **PAIR, bootstrap=50)
+    other = shot_gaps(table.sample(frac=1, random_state=0), **PAIR, bootstrap=50)
+    assert one.to_json() == other.to_json()
+    assert json.dumps(one.attrs) == json.dumps(other.attrs)
+
+
 def test_metrics_stand_apart() -> None:
     both = pd.concat([world(), world({k: 2 * gap for k, gap in TRUE_GAP.items()}, metric="multiple_choice")])
     frame = shot_gaps(both, **PAIR, bootstrap=100)

@@ -134,6 +134,7 @@ def _frame(columns: Mapping[str, NDArray[Any]]) -> pd.DataFrame:
 
 def _contrast(name: str, rows: pd.DataFrame, source: str) -> tuple[Contrast, list[Note]]:
     """Keep the endpoints that have every bucket, so that all buckets are measured on the same ones."""
+    rows = rows.sort_values(["cell", "bucket", "document", "horizon"])  # so that sums are taken in one order
     buckets = np.unique(rows["bucket"].to_numpy())
     if len(buckets) < 2:
         raise DataError(

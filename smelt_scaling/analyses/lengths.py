@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from smelt_scaling._schema import counted
 from smelt_scaling.analyses.length_table import Contrast, read_contrasts
 from smelt_scaling.analyses.measured import TableLike, frame_of
 from smelt_scaling.analyses.ratio_sets import RatioSet, fieller
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["length_gains"]
 
 Array = NDArray[np.float64]
+
+#: Percentiles of draws of fewer labels than this are too short.
+FEW_CELLS = 6
 
 
 def length_gains(
@@ -71,7 +75,7 @@ def length_gains(
     -----
     Ratios have Fieller sets from the covariance of the cell means and t of one less than the number of cells; where a
     denominator is not told from 0 the set is unbounded, and its ``*_set`` is "outside" or "any". With documents the
-    covariance is that of draws of cells and, independently, of documents.
+    covariance of draws of documents is added.
 
     Examples
     --------
@@ -89,15 +93,16 @@ def length_gains(
     rows: list[dict[str, Any]] = []
     ratios: list[dict[str, Any]] = []
     drawn: dict[str, Array | None] = {}
-    for number, contrast in enumerate(contrasts):
+    for contrast in contrasts:
         long = contrast.buckets > split
         if long.all() or not long.any():
             raise UsageError(
                 f"--split {split:g}: all buckets of {contrast.name} ({contrast.buckets[0]:g} to "
                 f"{contrast.buckets[-1]:g}) are on one side; name the longest short bucket"
             )
-        draws = None if plan is None else _draws(contrast, plan, number)
-        mean, covariance, found = _moments(contrast, draws, source)
+        drops = None if plan is None else _drawn_drops(contrast, plan)
+        draws = None if plan is None or drops is None else _over_cells(contrast, plan, drops)
+        mean, covariance, found = _moments(contrast, drops, source)
         notes += found
         quantile = _t(level, len(contrast.cells))
         weights = np.where(long, 1.0 / long.sum(), 0.0), np.where(long, 0.0, 1.0 / (~long).sum())
@@ -167,47 +172,59 @@ def _has_documents(contrast: Contrast) -> bool:
 
 def _plan(contrasts: Sequence[Contrast], replicates: int, seed: int) -> Plan:
     """Draw cells, the same for contrasts that share them, and the documents of each bucket, independently of cells."""
-    labels = {
-        f"{number} cells": np.array([f"cell {name}" for name in c.cells])
-        for number, c in enumerate(contrasts)
-    }
-    for number, c in enumerate(contrasts):
+    labels = {f"cells of {c.name}": np.array([f"cell {name}" for name in c.cells]) for c in contrasts}
+    for c in contrasts:
         for bucket, names in zip(c.buckets.tolist(), c.documents, strict=True):
             if len(names) > 1:
-                labels[f"{number} {bucket:g}"] = np.array([f"document {bucket:g} {name}" for name in names])
+                drawn = np.array([f"document {bucket:g} {name}" for name in names])
+                labels[f"{bucket:g} of {c.name}"] = drawn
     return bootstrap_plan(labels, replicates=replicates, seed=seed)
 
 
-def _draws(contrast: Contrast, plan: Plan, number: int) -> Array:
-    """Return the loss drops of every draw, (R, B); NaN where a draw holds nothing of a bucket."""
-    cells = plan.counts[f"{number} cells"].astype(np.float64)
+def _drawn_drops(contrast: Contrast, plan: Plan) -> Array:
+    """Return the loss drops of each cell over the documents of every draw, (R, n_cells, B).
+
+    A cell of whose documents none is drawn keeps its mean: what is left out is no scatter of documents.
+    """
     drawn = []
-    for bucket, drops in zip(contrast.buckets.tolist(), contrast.drops, strict=True):
-        there = np.isfinite(drops).astype(np.float64)
-        total, weight = cells @ np.where(there > 0, drops, 0.0), cells @ there
-        key = f"{number} {bucket:g}"
-        if key in plan.counts:
-            documents = plan.counts[key].astype(np.float64)
-            total, weight = total * documents, weight * documents
-        with np.errstate(invalid="ignore"):
-            drawn.append(total.sum(axis=1) / weight.sum(axis=1))
-    return np.stack(drawn, axis=1)
+    for bucket, drops, mean in zip(
+        contrast.buckets.tolist(), contrast.drops, contrast.by_cell.T, strict=True
+    ):
+        counts = plan.counts.get(f"{bucket:g} of {contrast.name}")
+        if counts is None:
+            drawn.append(np.broadcast_to(mean, (plan.replicates, len(mean))))
+            continue
+        there, documents = np.isfinite(drops), counts.astype(np.float64)
+        total, weight = documents @ np.where(there, drops, 0.0).T, documents @ there.T.astype(np.float64)
+        drawn.append(np.where(weight > 0, total / np.maximum(weight, 1.0), mean))
+    return np.stack(drawn, axis=2)
 
 
-def _moments(contrast: Contrast, draws: Array | None, source: str) -> tuple[Array, Array | None, list[Note]]:
-    """Return the loss drop of each bucket and the covariance of these means; None if there is no telling."""
+def _over_cells(contrast: Contrast, plan: Plan, drops: Array) -> Array:
+    """Return the loss drops of every draw of cells, (R, B), a cell once each time it is drawn; NaN without any."""
+    counts = plan.counts[f"cells of {contrast.name}"].astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.einsum("rc,rcb->rb", counts, drops) / counts.sum(axis=1)[:, None])
+
+
+def _moments(contrast: Contrast, drops: Array | None, source: str) -> tuple[Array, Array | None, list[Note]]:
+    """Return the loss drop of each bucket and the covariance of these means; None if there is no telling.
+
+    What cells scatter and what documents scatter add up. Draws of cells would be too narrow by one in n_cells.
+    """
     by_cell = contrast.by_cell
     mean = by_cell.mean(axis=0)
     n = len(by_cell)
     if n < 2:
         message = f"{source}: contrast {contrast.name}: one cell ({contrast.cells[0]}), so no interval"
         return mean, None, [warning("too_few_units", message)]
-    if _has_documents(contrast):
-        if draws is None:
-            message = f"{source}: contrast {contrast.name}: per-document losses need draws for an interval"
-            return mean, None, [warning("too_few_units", message)]
-        return mean, np.cov(draws[np.isfinite(draws).all(axis=1)], rowvar=False), []
-    return mean, np.atleast_2d(np.cov(by_cell, rowvar=False)) / n, []
+    covariance = np.atleast_2d(np.cov(by_cell, rowvar=False)) / n
+    if not _has_documents(contrast):
+        return mean, covariance, []
+    if drops is None:
+        message = f"{source}: contrast {contrast.name}: per-document losses need draws for an interval"
+        return mean, None, [warning("too_few_units", message)]
+    return mean, covariance + np.cov(drops.mean(axis=1), rowvar=False), []
 
 
 def _ratio(
@@ -263,6 +280,9 @@ def _comparisons(
             if undefined:
                 message = f"{first['contrast']} over {second['contrast']}: a ratio is undefined in {undefined} draws"
                 notes.append(warning("undefined_ratios", message, undefined))
+        if lo is not None and (cells := min(first["cells"], second["cells"])) < FEW_CELLS:
+            message = f"{first['contrast']} over {second['contrast']}: {counted(cells, 'cell')}, so the interval is "
+            notes.append(warning("too_few_units", f"{message}too short"))
         parts = (first["long"], first["short"], second["long"], second["short"])
         rows.append(
             {

@@ -128,10 +128,10 @@ def read_tasks(
         frame = frame[frame["k"].isin(list(shots))]
     metrics: dict[str, tuple[Array, list[Task]]] = {}
     problems: list[str] = []
-    for metric, rows in frame.groupby("metric", sort=False):
+    for metric, rows in frame.groupby("metric", sort=True):
         ks = np.unique(rows["k"].to_numpy(dtype=np.float64))
         tasks, lacking = [], {}
-        for name, of_task in rows.groupby("task", sort=False):
+        for name, of_task in rows.groupby("task", sort=True):
             missing = _missing(of_task, ks)
             if missing:
                 lacking[str(name)] = missing

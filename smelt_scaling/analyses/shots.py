@@ -24,8 +24,9 @@ Array = NDArray[np.float64]
 #: Scores of both architectures this close to a guess say nothing of their difference.
 FLOOR = 0.01
 
-#: Percentiles of draws of fewer labels than this are too short: with four they cover about 81 % of what cells scatter.
-FEW_CELLS = 6
+#: Percentiles of draws of fewer labels than this are too short: with four they cover about 81 % of what cells scatter,
+#: with two about half.
+FEW_CELLS = FEW_TASKS = 6
 
 
 def shot_gaps(
@@ -271,10 +272,16 @@ def _remarks(metric: str, ks: Array, tasks: Sequence[Task], pair: Pair, known: b
             else "the interval is of this task alone"
         )
         notes.append(warning("too_few_units", f"{metric}: one task ({tasks[0].name}), so {missing}"))
-    elif (cells := len({cell for task in tasks for cell in task.cells})) < FEW_CELLS:
-        lacks = "does not hold how other sizes or sparsities would differ"
-        short = "is too short if cells differ much" if cells > 1 else lacks
-        notes.append(warning("too_few_units", f"{metric}: {counted(cells, 'cell')}, so the interval {short}"))
+    else:
+        cells = len({cell for task in tasks for cell in task.cells})
+        if cells < FEW_CELLS:
+            lacks = "does not hold how other sizes or sparsities would differ"
+            short = "is too short if cells differ much" if cells > 1 else lacks
+            message = f"{metric}: {counted(cells, 'cell')}, so the interval {short}"
+            notes.append(warning("too_few_units", message))
+        if len(tasks) < FEW_TASKS:
+            message = f"{metric}: {len(tasks)} tasks, so the interval is too short for other tasks like them"
+            notes.append(warning("too_few_units", message))
     floored = [
         (task.name, f"{k:g}")
         for task in tasks
