@@ -197,6 +197,34 @@ def test_critical_values_are_those_of_the_published_tables() -> None:
     assert least_difference(1.0, 0.95, df=9) == pytest.approx(2.262 * np.sqrt(2), rel=1e-3)  # t table
 
 
+def test_critical_values_of_unequal_numbers_of_runs_are_those_of_the_multivariate_normal() -> None:
+    """Differences from one value share its error: their correlation is v / sqrt((v + v_i) (v + v_j))."""
+    from scipy.stats import multivariate_normal
+
+    for runs in ([100, 1, 1, 1, 1], [1, 100, 100, 100], [2, 1, 5, 3]):
+        error = 1 / np.sqrt(runs)
+        d = one_sided_dunnett(0.95, error[1:] / error[0])
+        total = error[0] ** 2 + error[1:] ** 2
+        covariance = error[0] ** 2 / np.sqrt(np.outer(total, total))
+        np.fill_diagonal(covariance, 1.0)
+        found = multivariate_normal(cov=covariance, seed=0).cdf(np.full(len(total), d))
+        assert found == pytest.approx(0.95, abs=2e-4)  # its integral is random at the fifth digit
+
+
+def test_the_best_level_stays_in_the_set_whatever_its_number_of_runs() -> None:
+    """The best of five equal levels has 100 runs, the others one: 4000 worlds know 95 % to .35 points."""
+    rng = np.random.default_rng(4)
+    error = np.array([0.1, 1.0, 1.0, 1.0, 1.0])
+    worlds = rng.normal(size=(4000, 5)) * error
+    d = one_sided_dunnett(0.95, error[1:] / error[0])
+    held = (worlds[:, :1] - worlds[:, 1:] <= d * np.hypot(error[0], error[1:])).all(axis=1).mean()
+    assert held == pytest.approx(0.95, abs=3 * 0.0035)
+    assert (
+        best_set(worlds[0], error, 0.95)[0]
+        == (worlds[0, 0] - worlds[0, 1:] <= d * np.hypot(error[0], error[1:])).all()
+    )
+
+
 def test_best_set_holds_the_best_at_its_level() -> None:
     """400 worlds of three levels: the truly best one is in the set in at least 95 % of them, Monte-Carlo error 1.1."""
     rng = np.random.default_rng(2)
@@ -231,6 +259,31 @@ def test_a_loss_below_the_floor_is_never_reached() -> None:
     assert row["gain"] is None or np.isnan(row["gain"])
     with pytest.raises(FrontierError, match="never reaches the loss 1.4"):
         compare_levels(table, against="y", **ON_BASELINE)
+
+
+def test_losses_that_the_runs_of_the_frontier_never_had_are_flagged() -> None:
+    """Budgets by hand from the published surface, at the sparsity where the runs come nearest."""
+    E, A, K, a, b, c = 1.4439, 1.366e3, 1.975e6, 0.3703, 0.1530, 0.6594
+    frame = compare_levels(pd.DataFrame({"level": ["x", "y"], "value": [1.60, 1.58]}), **ON_BASELINE)
+    (low, high), s = PAPER.windows["baseline"]["C"], a + c
+
+    def budget(loss: float, sparsity: float) -> float:
+        Q = A * (1 - sparsity) ** b
+        G = (a * Q / (c * K)) ** (1 / s)
+        return float(((loss - E) / (Q * G**-a + K * G**c)) ** (-s / (a * c)))
+
+    for row, loss in zip(frame.to_dict("records"), (1.60, 1.58), strict=True):
+        nearest = min(budget(loss, sparsity) for sparsity in PAPER.sparsities)
+        assert row["extrapolated"]
+        assert row["support"] == [
+            {"code": "out_C", "arch": "baseline", "factor": pytest.approx(nearest / high, rel=1e-6)}
+        ]
+    assert "extrapolated" in {note.code for note in notes_of(frame)}
+    assert "†" in show_table(frame)
+    inside = compare_levels(span(), **ON_BASELINE)
+    assert low < budget(1.9445, 0.846) < budget(1.8517, 0.947) < high
+    assert not inside["extrapolated"].any()
+    assert not compare_levels(span())["support"].any()
 
 
 # ------------------------------------------------------------------ tables as they are

@@ -712,6 +712,7 @@ SCENARIOS: dict[str, Callable[[], tuple[Note, ...]]] = {
     "default_level": lambda: notes_of(compare_levels(levels(2.0, 1.9))),
     "noise_unknown": lambda: notes_of(compare_levels(levels(2.0, 1.9))),
     "unresolved_best": lambda: notes_of(compare_levels(levels(2.0, 1.9), noise=0.1)),
+    "noise_disagrees": lambda: notes_of(compare_levels(seeds(), noise=1e-4)),
     "tied_best": lambda: notes_of(compare_levels(levels(2.0, 1.9, 1.9))),
     "metrics_disagree": lambda: notes_of(
         compare_levels(levels(2.0, 1.9, metric="loss") + levels(3.0, 3.1, metric="nll"))
@@ -797,6 +798,11 @@ def levels(*values, **more):
     return [{"level": f"l{j}", "value": value, **more} for j, value in enumerate(values)]
 
 
+def seeds():
+    """Return two runs of each of two levels, which scatter by 0.007."""
+    return [{**row, "seed": j} for j in (0, 1) for row in levels(2.0 + 0.01 * j, 1.9 + 0.01 * j)]
+
+
 def asked_of_three_labels():
     """Predict from a study whose bootstrap was refused for its few labels."""
     few = fit(power_runs({"a": NAMES[:3]}), "power-c", bootstrap=50)
@@ -877,6 +883,7 @@ REMEDIED: dict[str, Callable[[], tuple[Note, ...]]] = {
     "default_level": lambda: notes_of(compare_levels(levels(2.0, 1.9), against="l0")),
     "noise_unknown": lambda: notes_of(compare_levels(levels(2.0, 1.9), noise=0.1)),
     "unresolved_best": lambda: notes_of(compare_levels(levels(2.0, 1.9), noise=0.001)),
+    "noise_disagrees": lambda: notes_of(compare_levels(seeds())),
 }  # fmt: skip
 
 

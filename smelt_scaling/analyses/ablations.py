@@ -13,6 +13,7 @@ from smelt_scaling.analyses.ablation_table import Comparison, read_comparisons
 from smelt_scaling.analyses.best_of import best_set, best_shares, least_difference
 from smelt_scaling.analyses.compute_worth import Worth, worth_of
 from smelt_scaling.analyses.measured import TableLike, frame_of
+from smelt_scaling.analyses.remarks import support_note
 from smelt_scaling.analyses.replicate_tests import dunnett_rows, tukey_rows
 from smelt_scaling.errors import Note, UsageError, info, warning
 from smelt_scaling.formatting import format_number
@@ -87,7 +88,8 @@ def compare_levels(
     -------
     DataFrame
         ``factor, group, metric, level, runs, value, delta, delta_lo, delta_hi, delta_in_noise, multiplier,
-        multiplier_lo, multiplier_hi, gain, gain_lo, gain_hi, unreachable, best_share, may_be_best, flops_ratio``.
+        multiplier_lo, multiplier_hi, gain, gain_lo, gain_hi, unreachable, hi_unreachable, extrapolated, support,
+        best_share, may_be_best, flops_ratio``.
         ``.attrs["summary"]`` holds noise, least detectable difference and the best level of each comparison,
         ``["dunnett"]`` and ``["tukey"]`` the tests of repeated runs.
 
@@ -130,6 +132,8 @@ def compare_levels(
         dunnett += dunnett_rows(item, level)
         tukey += tukey_rows(item, level)
     notes += _remarks(comparisons, summary, level)
+    if worth is not None:
+        notes += support_note([row for row in rows if row["metric"].casefold() == "loss"])
     settings = {
         "against": against,
         "noise": dict(stated),
@@ -167,13 +171,23 @@ def _stated(
 
 def _noise(item: Comparison, stated: Mapping[str, float]) -> Noise:
     """Return the noise that was stated, or the one of the seeds, pooled over levels."""
-    if item.metric in stated:
-        return Noise(sd=stated[item.metric], source="stated")
+    return Noise(sd=stated[item.metric], source="stated") if item.metric in stated else _repeated(item)
+
+
+def _repeated(item: Comparison) -> Noise:
     df = float(item.counts.sum() - len(item.runs))
     square = float(sum(np.sum((runs - runs.mean()) ** 2) for runs in item.runs))
     if df < 1 or square == 0:
         return Noise(sd=None)
     return Noise(sd=float(np.sqrt(square / df)), source="repeated runs", df=df)
+
+
+def _apart(own: Noise, stated: float) -> bool:
+    """Whether runs that scatter by a stated standard deviation would rarely (1 %) show that of the table."""
+    from scipy.stats import chi2
+
+    tail = float(chi2.sf(own.df * (own.sd or 0.0) ** 2 / stated**2, own.df))
+    return min(tail, 1 - tail) < 0.005
 
 
 def _best(item: Comparison, known: Noise, level: float) -> tuple[Array | None, NDArray[np.bool_] | None]:
@@ -263,6 +277,13 @@ def _remarks(
         message += f"; run levels again with other seeds (column seed), or state it with {example}"
         notes.append(warning("noise_unknown", message, len(unknown)))
     for item, said in zip(comparisons, summary, strict=True):
+        own = _repeated(item)
+        if said["noise_source"] == "stated" and own.sd is not None and _apart(own, said["noise"]):
+            message = (
+                f"{item.name}: the repeated runs scatter by {format_number(own.sd, 3)}, not by the stated "
+            )
+            message += f"{format_number(said['noise'], 3)}; Dunnett and Tukey take what they scatter"
+            notes.append(warning("noise_disagrees", message))
         if said["noise"] is not None and said["best"] is None:
             share, which = said["best_share"], ", ".join(said["may_be_best"])
             message = f"{item.name}: no level is best in {100 * level:g} % of repeats"

@@ -61,8 +61,17 @@ def _shares(values: Array, se: Array) -> Array:
     return shares
 
 
-def one_sided_dunnett(level: float, others: int, df: float = np.inf) -> float:
-    """Return d with P(each of so many equally correlated (1/2) t variables <= d) = level.
+def one_sided_dunnett(level: float, others: int | Array, df: float = np.inf) -> float:
+    """Return d with P(each of so many t variables that share one value <= d) = level.
+
+    Parameters
+    ----------
+    level : float
+        Nominal coverage.
+    others : int or array
+        How many, if all values have equal errors (the correlation is 1/2), or their errors over that of the shared one.
+    df : float
+        Degrees of freedom; infinite for known errors.
 
     Examples
     --------
@@ -70,12 +79,17 @@ def one_sided_dunnett(level: float, others: int, df: float = np.inf) -> float:
     (1.645, 2.16)
     """
     from scipy.optimize import brentq
-    from scipy.special import ndtr
+    from scipy.special import log_ndtr
 
+    ratio = np.ones(others) if isinstance(others, int) else np.asarray(others, dtype=np.float64)
+    sizes, count = np.unique(ratio, return_counts=True)
     density, spread = _density(), _spreads(df)[:, None]
 
     def short(d: float) -> float:
-        return float(np.mean(ndtr(GRID + d * spread * np.sqrt(2.0)) ** others @ density)) - level
+        below = np.zeros((len(spread), len(GRID)))
+        for size, times in zip(sizes.tolist(), count.tolist(), strict=True):
+            below += times * log_ndtr((GRID + d * spread * np.hypot(1.0, size)) / size)
+        return float(np.mean(np.exp(below) @ density)) - level
 
     return float(brentq(short, -50.0, 500.0))
 
@@ -84,7 +98,7 @@ def best_set(values: ArrayLike, se: ArrayLike, level: float, df: float = np.inf)
     """Find the levels that may be the best (lowest): multiple comparisons with the best.
 
     A level is out where it lies above another by more than d times the standard error of their difference, with d the
-    one-sided critical value of Dunnett for L - 1 comparisons (Hsu 1981, Ann. Statist. 9, 1026).
+    one-sided critical value of Dunnett for it against the L - 1 others (Hsu 1981, Ann. Statist. 9, 1026).
 
     Examples
     --------
@@ -92,10 +106,15 @@ def best_set(values: ArrayLike, se: ArrayLike, level: float, df: float = np.inf)
     [True, True, False]
     """
     values, se = np.asarray(values, dtype=np.float64), np.asarray(se, dtype=np.float64)
-    if len(values) < 2:
-        return np.ones(len(values), dtype=bool)
-    allowed = one_sided_dunnett(level, len(values) - 1, df) * np.sqrt(se[:, None] ** 2 + se[None, :] ** 2)
-    return np.asarray((values[:, None] - values[None, :] <= allowed).all(axis=1))
+    found, known = np.ones(len(values), dtype=bool), {}
+    for i in range(len(values)):
+        others = np.delete(np.arange(len(values)), i)
+        ratio = np.sort(se[others] / se[i])
+        if len(others) and ratio.tobytes() not in known:  # equal errors, one value
+            known[ratio.tobytes()] = one_sided_dunnett(level, ratio, df)
+        allowed = known.get(ratio.tobytes(), 0.0) * np.hypot(se[i], se[others])
+        found[i] = (values[i] - values[others] <= allowed).all()
+    return found
 
 
 def least_difference(sd: float, level: float, df: float = np.inf, first: int = 1, second: int = 1) -> float:

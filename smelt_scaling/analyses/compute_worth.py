@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from smelt_scaling.analyses.support import outside
 from smelt_scaling.analyses.view import view_of
 from smelt_scaling.errors import FrontierError, Note, UsageError
 from smelt_scaling.frontier import Frontier
@@ -31,6 +33,8 @@ class Worth:
         Loss to budget.
     sparsities : tuple of float or None
         Where it is evaluated; several where the answer must not depend on it.
+    window : mapping
+        Column -> (smallest, largest) of its runs, as far as known.
     notes : tuple of Note
         Caveats of the surface.
     """
@@ -39,13 +43,20 @@ class Worth:
     law: str
     frontier: Frontier
     sparsities: tuple[float | None, ...]
+    window: Mapping[str, tuple[float, float]]
     notes: tuple[Note, ...]
 
     @staticmethod
     def nothing() -> dict[str, Any]:
         """Return the columns where nothing is known."""
         names = ("multiplier", "multiplier_lo", "multiplier_hi", "gain", "gain_lo", "gain_hi")
-        return dict.fromkeys(names) | {"unreachable": False, "hi_unreachable": False}
+        flags: dict[str, Any] = {
+            "unreachable": False,
+            "hi_unreachable": False,
+            "extrapolated": None,
+            "support": [],
+        }
+        return dict.fromkeys(names) | flags
 
     def log_multiplier(self, loss: float, delta: float) -> float:
         """Return ln of the compute that the reference needs for ``loss + delta`` over that for ``loss``.
@@ -72,11 +83,21 @@ class Worth:
             )
         return m[0]
 
+    def support(self, *losses: float) -> list[dict[str, Any]]:
+        """Say how far the budgets of some losses lie outside the runs: of the farthest, at the nearest sparsity."""
+        farthest: list[dict[str, Any]] = []
+        for loss in losses:
+            budgets = [float(self.frontier.budget_for(loss, S=at)) for at in self.sparsities]
+            found = [outside(self.window, arch=self.arch, C=budget) for budget in budgets]
+            farthest = max(farthest, min(found, key=_factor), key=_factor)
+        return farthest
+
     def columns(self, loss: float, delta: float, ends: tuple[float | None, float | None]) -> dict[str, Any]:
-        """Return multiplier and gain with their ends; a lower loss is worth more."""
+        """Return multiplier and gain with their ends, and their support; a lower loss is worth more."""
         m = self.log_multiplier(loss, delta)
         hi, lo = (None if end is None else self.log_multiplier(loss, end) for end in ends)
         named = {"": m, "_lo": lo, "_hi": hi}
+        support = self.support(loss, loss + delta)
         reached = {end: value for end, value in named.items() if value is not None and np.isfinite(value)}
         return {
             **{f"multiplier{end}": float(np.exp(reached[end])) if end in reached else None for end in named},
@@ -86,7 +107,13 @@ class Worth:
             },
             "unreachable": not np.isfinite(m),
             "hi_unreachable": hi is not None and not np.isfinite(hi),
+            "extrapolated": bool(support) if "C" in self.window else None,
+            "support": support,
         }
+
+
+def _factor(support: list[dict[str, Any]]) -> float:
+    return max((item["factor"] for item in support), default=1.0)
 
 
 def worth_of(source: Study | Paper, reference: str | None, sparsity: float | None) -> Worth:
@@ -115,5 +142,6 @@ def worth_of(source: Study | Paper, reference: str | None, sparsity: float | Non
         law=view.law.name,
         frontier=view.frontier(side.surface),
         sparsities=tuple(grid),
+        window=side.window,
         notes=view.notes,
     )

@@ -70,6 +70,11 @@ MEASURED: dict[str, NoteCode] = {
         "Repeat a level with other seeds (a column seed), or state the standard deviation of repeated runs with "
         "--noise, such as the seed_noise or the RMSE of a fit.",
     ),
+    "noise_disagrees": NoteCode(
+        "warning",
+        "The repeated runs of the table scatter otherwise than the noise that was stated.",
+        "Leave --noise out to take the scatter of the table, or say why another one holds.",
+    ),
     "unresolved_best": NoteCode(
         "info",
         "The best level is not told from others at the noise of a run.",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from smelt_scaling.analyses.ratio_sets import RatioSet
 from smelt_scaling.formatting import format_number
-from smelt_scaling.reporting.columns import Column, make_grid
+from smelt_scaling.reporting.columns import MARK, Column, make_grid
 from smelt_scaling.reporting.document import Document
 from smelt_scaling.reporting.raw import plain_rows
 
@@ -64,7 +64,7 @@ LEVELS = (
     Column(
         key="multiplier", header="worth", kind="multiplier", unreachable=True, optional=True, redundant=True
     ),
-    Column(key="gain", header="compute saved", kind="percent", unreachable=True, optional=True),
+    Column(key="gain", header="compute saved", kind="percent", unreachable=True, optional=True, marked=True),
     Column(key="best_share", header="best in", kind="percent", optional=True),
     Column(key="flops_ratio", header="FLOPs", kind="multiplier", optional=True),
 )
@@ -151,6 +151,12 @@ def ablations_document(frame: pd.DataFrame) -> Document:
         f"Compute saved, and what it is worth as a multiplier: of {settings['frontier']} for the same loss, on its "
         f"frontier; law {settings['law']}."
     )
+    footnotes = []
+    if any(row["extrapolated"] for row in rows):
+        footnotes.append(
+            f"{MARK} extrapolated: the budget at which {settings['frontier']} reaches the loss lies outside its runs, by "
+            "the factor shown."
+        )
     return Document(
         title=f"Levels compared with {settings['against'] or 'the first of each'}",
         caption=(
@@ -165,6 +171,7 @@ def ablations_document(frame: pd.DataFrame) -> Document:
             ),
         ),
         grids=tuple(grids),
+        footnotes=tuple(footnotes),
     )
 
 
