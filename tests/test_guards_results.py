@@ -585,9 +585,10 @@ def planned(runs, **options):
 
 
 def probed(**columns):
+def probed(bootstrap=0, **columns):
     """Probe six documents of one cell; some columns replaced."""
     plain = {"probe": "sink", "cell": "c", "doc": list("abcdef"), "position": 9, "value": 0.5}
-    return notes_of(probe_report(pd.DataFrame(plain | columns), bootstrap=0))
+    return notes_of(probe_report(pd.DataFrame(plain | columns), bootstrap=bootstrap))
 
 
 TINY = ModelConfig(hidden=64, layers=2, heads=4, kv_heads=2, head_dim=16, d_ff=96)
@@ -744,6 +745,7 @@ SCENARIOS: dict[str, Callable[[], tuple[Note, ...]]] = {
     "certain_rows": lambda: probed(position=[0, 1, 2, 3, 4, 5]),
     "scale_unstated": lambda: probed(probe="write_norm"),
     "few_probed_cells": probed,
+    "empty_draws": lambda: probed(100, control=[0.2] + [np.nan] * 5),
     "few_documents": lambda: probed(doc="a", position=[1, 2, 3, 4, 5, 6]),
     "broken_order": lambda: probed(probe="attention_cosine", part=["V"] * 3 + ["input"] * 3),
     "simulated": lambda: simulate(PAPER.surfaces, RUNS.to_frame().drop(columns=["loss", "source"]), sd=0.0).notes,
@@ -860,6 +862,7 @@ REMEDIED: dict[str, Callable[[], tuple[Note, ...]]] = {
     "scale_unstated": lambda: probed(probe="write_norm", scaled="no"),
     "few_probed_cells": lambda: probed(cell=list("abcdef")),
     "few_documents": probed,
+    "empty_draws": lambda: probed(100, control=0.2),
     "no_interval": asked_of_three_labels,
     "no_chance": lambda: scored(chance=np.full(144, 0.0)),
     "few_cells": lambda: scored(),

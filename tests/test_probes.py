@@ -468,6 +468,23 @@ def test_order_of_rows_does_not_matter_and_draws_do_not_depend_on_their_number()
     assert np.array_equal(few[0][0], many[0][0][:, :8])
 
 
+def test_draws_without_a_control_are_counted_and_allow_no_interval_of_the_contrast() -> None:
+    """One document of six has a control: a draw misses it with probability (5/6)^6 = .335."""
+    rows = [
+        {"probe": "sink", "cell": "c", "doc": d, "position": 9, "value": v, "control": c}
+        for d, v, c in zip("abcdef", (0.5, 0.4, 0.6, 0.3, 0.5, 0.7), [0.2, *[np.nan] * 5], strict=True)
+    ]
+    report = probe_report(pd.DataFrame(rows), bootstrap=1000)
+    row = report.iloc[0]
+    assert row["undefined_draws"] / 1000 == pytest.approx(
+        (5 / 6) ** 6, abs=4 * math.sqrt(0.335 * 0.665 / 1000)
+    )
+    assert row["contrast"] == pytest.approx(0.3)
+    assert pd.isna(row["contrast_lo"])
+    assert row["value_lo"] < 0.5 < row["value_hi"]
+    assert "empty_draws" in {note.code for note in notes_of(report)}
+
+
 def test_nothing_is_resampled_where_nothing_varies() -> None:
     single = probe_report(table(doc="a", position=range(6)), bootstrap=100).iloc[0]
     assert (single["draws"], single["value"]) == (0, 2.5)

@@ -41,6 +41,11 @@ MECHANISMS: dict[str, NoteCode] = {
         "Fewer than five documents in a cell: an interval from resampling them is too narrow.",
         "The values stand. Measure more documents; many tokens of one document do not take their place.",
     ),
+    "empty_draws": NoteCode(
+        "warning",
+        "Some draws hold no document with a value, or with a control, so what rests on it has no interval.",
+        "The values stand. Measure value and control on more documents of every cell.",
+    ),
     "broken_order": NoteCode(
         "warning",
         "In some cells the cosines do not fall from queries and keys over the input to values and outputs.",

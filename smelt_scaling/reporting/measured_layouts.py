@@ -154,8 +154,8 @@ def ablations_document(frame: pd.DataFrame) -> Document:
     footnotes = []
     if any(row["extrapolated"] for row in rows):
         footnotes.append(
-            f"{MARK} extrapolated: the budget at which {settings['frontier']} reaches the loss lies outside its runs, by "
-            "the factor shown."
+            f"{MARK} extrapolated: the budget at which {settings['frontier']} reaches the loss lies outside its runs, "
+            "by the factor shown."
         )
     return Document(
         title=f"Levels compared with {settings['against'] or 'the first of each'}",

@@ -70,8 +70,8 @@ def probe_report(
     DataFrame
         Rows in the order of the probes; columns ``probe, part, visit, k, n``, those of ``by``, ``value, chance,
         chance_sd, lift, kappa, control, contrast, share_above, share_above_control`` (``_lo``, ``_hi`` where drawn),
-        ``units, cells, documents, tokens, undefined, draws``. ``attrs["order"]`` says per cell whether the cosines
-        along the attention keep their order.
+        ``units, cells, documents, tokens, undefined, undefined_draws, draws``. ``attrs["order"]`` says per cell whether
+        the cosines along the attention keep their order.
 
     Raises
     ------
@@ -132,7 +132,10 @@ def probe_report(
     order = _order(checked.frame)
     frame = pd.DataFrame(rows).astype({"k": "Int64", "n": "Int64"})
     frame.attrs = {
-        "notes": [note.to_dict() for note in merge_notes(checked.notes, few.notes(), _order_notes(order))],
+        "notes": [
+            note.to_dict()
+            for note in merge_notes(checked.notes, few.notes(), _undefined_notes(rows), _order_notes(order))
+        ],
         "settings": {
             "by": list(kept_apart),
             "bootstrap": bootstrap,
@@ -160,16 +163,19 @@ def _summary(
     point = statistics(cells, *once, probe)
     drawn = statistics(cells, *known, probe) if known else {}
     row: dict[str, float | None] = {}
+    undefined = 0
     for name in ("value", "chance", "lift", "control", "contrast", "share_above", "share_above_control"):
         row[name] = finite_or_none(point[name][0])
         if name in DRAWN:
             ends = None
-            if drawn and row[name] is not None and np.isfinite(drawn[name]).all():
-                ends = percentile_interval(drawn[name], level)
+            if drawn and row[name] is not None:
+                lacking = int((~np.isfinite(drawn[name])).sum())
+                undefined = max(undefined, lacking)
+                ends = None if lacking else percentile_interval(drawn[name], level)
             row[f"{name}_lo"], row[f"{name}_hi"] = (
                 (None, None) if ends is None else (float(ends[0]), float(ends[1]))
             )
-    return row
+    return row | {"undefined_draws": undefined}
 
 
 def _place(key: Sequence[Any]) -> tuple[Any, ...]:
@@ -236,6 +242,18 @@ def _order(frame: pd.DataFrame) -> list[dict[str, Any]]:
         broken = broken_order({str(part): mean for part, mean in (total["total"] / total["tokens"]).items()})
         rows.append({"cell": cell, "visit": visit, "holds": not broken, "broken": broken})
     return rows
+
+
+def _undefined_notes(rows: list[dict[str, Any]]) -> tuple[Note, ...]:
+    lacking = [row for row in rows if row["undefined_draws"]]
+    if not lacking:
+        return ()
+    most = max(row["undefined_draws"] for row in lacking)
+    message = (
+        f"{len(lacking)} of {len(rows)} rows: no document has a value or a control in up to {most} of "
+        f"{lacking[0]['draws']} draws, so what rests on it has no interval"
+    )
+    return (warning("empty_draws", message, len(lacking)),)
 
 
 def _order_notes(order: list[dict[str, Any]]) -> tuple[Note, ...]:
