@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,18 @@ def test_a_level_without_repeats_has_dunnett_and_no_tukey() -> None:
     assert len(frame.attrs["dunnett"]) == 2
     assert frame.attrs["tukey"] == []
     assert "no_replicates" in {note.code for note in notes_of(frame)}
+
+
+def test_a_level_of_equal_runs_is_tested_without_a_warning() -> None:
+    """Pooled variance by hand: (0 + .5) / 2 with 2 degrees of freedom, so t = .5 / sqrt(.25) = 1."""
+    from scipy.stats import t
+
+    table = pd.DataFrame({"level": list("aabb"), "seed": [1, 2, 1, 2], "value": [1.0, 1.0, 1.0, 2.0]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        frame = compare_levels(table)
+    for name in ("dunnett", "tukey"):
+        assert frame.attrs[name][0]["p_adjusted"] == pytest.approx(2 * t.sf(1, 2), abs=1e-3)  # one comparison
 
 
 def test_critical_values_are_those_of_the_published_tables() -> None:

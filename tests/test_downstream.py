@@ -266,6 +266,28 @@ def test_the_interval_calibrates_anew_in_every_resample(found: pd.DataFrame) -> 
     assert found.loc[0, "draws"] == 60
 
 
+@pytest.mark.parametrize("arch", ["baseline", "smelt"])
+def test_a_metric_of_few_cells_has_no_interval_and_says_so(arch: str) -> None:
+    """Twelve cells have core; of one architecture two alone have mmlu, of which a resample often holds one or none."""
+    few = sorted(TABLE["cell"].unique())[:2]
+    kept = (TABLE["metric"] == "core") | (TABLE["arch"] != arch) | TABLE["cell"].isin(few)
+    table = downstream(Scores.from_frame(TABLE[kept]), **PAIR, bootstrap=60)
+    rows = table[table["scale"] == "all"].set_index("metric")
+    assert rows["draws"].to_dict() == {"core": 60, "mmlu": 0}
+    assert rows["residual_lo"].isna().to_dict() == {"core": False, "mmlu": True}
+    assert table.attrs["calibration"][1]["converged_share"] is None
+    (note,) = [note for note in notes_of(table) if note.code == "few_cells"]
+    assert note.message.startswith("mmlu: 2 cells: no intervals")
+
+
+def test_differences_of_cells_that_are_rounding_have_no_test() -> None:
+    """Scores without noise, an excess of .01: every cell differs by it, to the last bits."""
+    exact = simulate_scores(RUNS, {"core": CORE}, sd=0.0, excess={"smelt": 0.01})
+    row = downstream(Scores.from_frame(exact), **PAIR, bootstrap=0).iloc[0]
+    assert row["difference"] == pytest.approx(0.01, abs=1e-9)
+    assert pd.isna(row["p_cell"])
+
+
 def test_rows_outside_the_reference_are_counted_and_averaged_apart(found: pd.DataFrame) -> None:
     low, high = endpoints_of("core", "baseline")[0].min(), endpoints_of("core", "baseline")[0].max()
     points = pd.DataFrame(found.attrs["points"])

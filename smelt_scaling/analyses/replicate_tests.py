@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import combinations
 from typing import Any
 
@@ -22,9 +25,10 @@ def dunnett_rows(item: Comparison, level: float) -> list[dict[str, Any]]:
     from scipy.stats import dunnett
 
     others = [j for j in range(len(item.levels)) if j != item.against]
-    found: Any = dunnett(
-        *(item.runs[j] for j in others), control=item.runs[item.against], rng=np.random.default_rng(0)
-    )
+    with _silent():
+        found: Any = dunnett(
+            *(item.runs[j] for j in others), control=item.runs[item.against], rng=np.random.default_rng(0)
+        )
     ends = found.confidence_interval(level)
     return [
         {
@@ -46,7 +50,8 @@ def tukey_rows(item: Comparison, level: float) -> list[dict[str, Any]]:
         return []
     from scipy.stats import tukey_hsd
 
-    found: Any = tukey_hsd(*item.runs)
+    with _silent():
+        found: Any = tukey_hsd(*item.runs)
     ends = found.confidence_interval(level)
     return [
         {
@@ -60,6 +65,14 @@ def tukey_rows(item: Comparison, level: float) -> list[dict[str, Any]]:
         }
         for i, j in combinations(range(len(item.levels)), 2)
     ]
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Keep SciPy from warning of a level whose runs are equal; the pooled scatter is that of the others."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        yield
 
 
 def _scatters(item: Comparison) -> bool:

@@ -26,6 +26,8 @@ Labels = NDArray[np.str_]
 
 #: With fewer cells than this, over 1 % of resamples would hold two cells or fewer.
 FEWEST_CELLS = 7
+#: Values that differ by less, relatively, are equal.
+ROUNDING = 1e-12
 #: Up to so many cells every pattern of signs is tried; beyond, that many random ones.
 ENUMERATED = 16
 PATTERNS = 1 << ENUMERATED
@@ -94,14 +96,14 @@ def compare_cells(
     shared = cell_differences(target, target_cell, reference, reference_cell)
     if len(shared) > 1:
         one, other = np.array(list(shared.values())), np.empty(0)
-        found: Any = ttest_1samp(one, 0.0) if np.ptp(one) > 0 else None
+        found: Any = ttest_1samp(one, 0.0) if _scatter(one) else None
         estimate = float(one.mean())
     else:
         one, other = (
             np.array(list(_cell_means(values, cell).values()))
             for values, cell in ((target, target_cell), (reference, reference_cell))
         )
-        testable = min(len(one), len(other)) > 1 and np.ptp(one) + np.ptp(other) > 0
+        testable = min(len(one), len(other)) > 1 and (_scatter(one) or _scatter(other))
         found = ttest_ind(one, other, equal_var=False) if testable else None
         estimate = float(one.mean() - other.mean()) if len(one) and len(other) else np.nan
     ends = (np.nan, np.nan) if found is None else found.confidence_interval(level)
@@ -216,6 +218,11 @@ def holm(p: Array) -> Array:
     if known.any():
         adjusted[known] = multipletests(p[known], method="holm")[1]
     return adjusted
+
+
+def _scatter(values: Array) -> bool:
+    """Whether values differ by more than rounding."""
+    return bool(np.ptp(values) > ROUNDING * np.abs(values).max())
 
 
 def _cell_means(values: Array, cell: Labels) -> dict[str, float]:

@@ -13,7 +13,7 @@ from smelt_scaling.analyses.calibration.curve import Calibration
 from smelt_scaling.analyses.calibration.scores import Scores
 from smelt_scaling.errors import Note, info, warning
 
-__all__ = ["calibration_notes", "gathered", "table_notes"]
+__all__ = ["calibration_notes", "few_cells_note", "gathered", "table_notes"]
 
 #: Below this share of the sigmoid its asymptotes are a guess.
 LEAST_COVERED = 0.5
@@ -40,12 +40,17 @@ def table_notes(scores: Scores, target: str, reference: str, *, fewest: int) -> 
         )
     fewer = min(len(one), len(other))
     if fewer < fewest:
-        message = f"{counted(fewer, 'cell')}: no intervals, since they resample cells and need {fewest}; p-values are "
-        notes.append(warning("few_cells", f"{message}of t tests on so few", fewer))
+        notes.append(few_cells_note(fewer, fewest))
     if np.all(np.isnan(scores.chance)):
         message = f"{scores.source}: no column chance, so wins above chance are not counted apart"
         notes.append(info("no_chance", message))
     return notes
+
+
+def few_cells_note(cells: int, fewest: int, where: str = "") -> Note:
+    """Return the note on too few cells of the table, or of one metric."""
+    message = f"{where}{counted(cells, 'cell')}: no intervals, since they resample cells and need {fewest}"
+    return warning("few_cells", f"{message}; p-values are of t tests on so few", cells)
 
 
 def calibration_notes(

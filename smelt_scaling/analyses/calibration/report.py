@@ -13,7 +13,12 @@ from smelt_scaling._together import apart
 from smelt_scaling.analyses.calibration.cells import FEWEST_CELLS, holm
 from smelt_scaling.analyses.calibration.curve import Calibration, calibrate
 from smelt_scaling.analyses.calibration.figure import curve_rows, point_rows
-from smelt_scaling.analyses.calibration.remarks import calibration_notes, gathered, table_notes
+from smelt_scaling.analyses.calibration.remarks import (
+    calibration_notes,
+    few_cells_note,
+    gathered,
+    table_notes,
+)
 from smelt_scaling.analyses.calibration.residuals import Drawn, residual_rows
 from smelt_scaling.analyses.calibration.scores import Scores
 from smelt_scaling.analyses.calibration.wins import win_rows
@@ -127,6 +132,10 @@ def downstream(
             scores.select((scores.arch == arch) & (scores.metric == metric)) for arch in (target, reference)
         )
         sign = -1 if metric in scores.lower_better else 1
+        n_cells = min(len(np.unique(side.cell)) for side in (one, other))
+        own_plan = plan if n_cells >= FEWEST_CELLS else None
+        if plan is not None and own_plan is None:
+            of_metrics.append(few_cells_note(n_cells, FEWEST_CELLS, f"{metric}: "))
         found = calibrate(
             other.loss,
             other.score,
@@ -134,10 +143,10 @@ def downstream(
             sign=sign,
             where=f"{scores.source}: metric {metric} of {reference}",
             level=level,
-            weight=None if plan is None else _weight(plan, reference, other.cell),
+            weight=None if own_plan is None else _weight(own_plan, reference, other.cell),
             asymptotes=_held(other, metric, sign) if asymptotes == "chance" else None,
         )
-        draws = None if plan is None else Drawn(found, _weight(plan, target, one.cell))
+        draws = None if own_plan is None else Drawn(found, _weight(own_plan, target, one.cell))
         common = {"target": target, "reference": reference, "metric": metric}
         rows += [common | row for row in residual_rows(one, other, found, draws, level=level, whole=ALL)]
         won, averaged = win_rows(scores, target, reference, metric, margin=margin, level=level, seed=seed)
