@@ -45,10 +45,13 @@ def design() -> tuple[Array, Array, NDArray[np.str_]]:
     return losses[0], losses[1], cells[0]
 
 
-def worlds(count: int, share: float, seed: int) -> tuple[Array, Array, Array, Array, NDArray[np.str_]]:
-    """Draw losses and scores (count, n) of reference and target without any effect."""
+def worlds(
+    count: int, share: float, seed: int, lower: float = 0.0
+) -> tuple[Array, Array, Array, Array, NDArray[np.str_]]:
+    """Draw losses and scores (count, n) of reference and target without any effect, the target's losses lower."""
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     reference, target, cell = design()
+    target = target - lower
     labels, index = np.unique(cell, return_inverse=True)
     drawn = []
     for loss in (reference, target):
@@ -58,22 +61,24 @@ def worlds(count: int, share: float, seed: int) -> tuple[Array, Array, Array, Ar
     return drawn[0], drawn[1], drawn[2], drawn[3], cell
 
 
-def rejections(count: int, share: float, seed: int = 0) -> dict[str, float]:
+def rejections(count: int, share: float, seed: int = 0, lower: float = 0.0) -> dict[str, float]:
     """Return the share of worlds in which each test rejects at a nominal 5 %."""
     from scipy.stats import binomtest, ttest_1samp
 
     from smelt_scaling.analyses.calibration.cells import compare_cells, flip_test, naive_mean
     from smelt_scaling.analyses.calibration.sigmoid import fit_sigmoid, refit_sigmoid
 
-    x, y, x_target, y_target, cell = worlds(count, share, seed)
+    x, y, x_target, y_target, cell = worlds(count, share, seed, lower)
     start = fit_sigmoid(x[0], y[0], 1)[0].theta[0]
     curves = refit_sigmoid(x, y, 1, np.ones_like(x), start).sigmoid
     own, residual = y - _at(curves, x), y_target - _at(curves, x_target)
     _, index, sizes = np.unique(cell, return_inverse=True, return_counts=True)
-    found: dict[str, list[float]] = {name: [] for name in ("naive", "cells", "sign", "wins", "flip")}
+    found: dict[str, list[float]] = {name: [] for name in ("naive", "cells", "every", "sign", "wins", "flip")}
     for i in range(count):
         found["naive"].append(naive_mean(residual[i], 0.95)[2])
-        found["cells"].append(compare_cells(residual[i], cell, own[i], cell).p)
+        inside = (x_target[i] >= x[i].min()) & (x_target[i] <= x[i].max())
+        found["cells"].append(compare_cells(residual[i][inside], cell[inside], own[i], cell).p)
+        found["every"].append(compare_cells(residual[i], cell, own[i], cell).p)
         differences = y_target[i] - y[i] - (truth().score(x_target[i]) - truth().score(x[i]))
         won = differences > 0
         found["sign"].append(float(binomtest(int(won.sum()), len(won)).pvalue))

@@ -218,6 +218,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "downstream": [
         ["downstream", "scores.csv", "--bootstrap", "40"],
         ["downstream", "flat.csv", "--bootstrap", "40", "--lower-better", "core"],
+        ["downstream", "flat.csv", "--bootstrap", "0"],
         ["downstream", "few.csv", "--margin", "0.99", "--unit", "core=number"],
         ["downstream", "scores.csv", "--bootstrap", "40", "--asymptotes", "chance"],
     ],

@@ -181,6 +181,18 @@ def test_a_curve_without_an_end_says_so() -> None:
     assert {"weak_asymptotes", "calibration_at_bound"} <= {note.code for note in notes_of(table)}
 
 
+@pytest.mark.parametrize(("lower", "said"), [([], "do not fall"), (["core"], "do not rise")])
+def test_scores_that_go_the_other_way_are_said(lower: list[str], said: str) -> None:
+    """An error rate taken for an accuracy, and the reverse: the best monotone curve is a constant, R2 0."""
+    core = TABLE[TABLE["metric"] == "core"]
+    turned = core if lower else core.assign(score=1 - core["score"])
+    table = downstream(Scores.from_frame(turned, lower_better=lower), **PAIR, bootstrap=0)
+    assert table["r2"][0] == pytest.approx(0.0, abs=1e-6)
+    (note,) = [note for note in notes_of(table) if note.code == "flat_calibration"]
+    assert said in note.message
+    assert "--lower-better" in note.message
+
+
 def test_asymptotes_at_chance(scores: Scores) -> None:
     table = downstream(scores, **PAIR, metrics=["mmlu"], bootstrap=0, asymptotes="chance")
     (row,) = table.attrs["calibration"]
@@ -198,7 +210,8 @@ def test_asymptotes_at_chance(scores: Scores) -> None:
 def test_residuals_and_tests_are_those_of_the_points(found: pd.DataFrame) -> None:
     """Cell means of the residuals, a paired t test on them, and Holm, with pandas, SciPy and statsmodels."""
     points = pd.DataFrame(found.attrs["points"])
-    means = points.groupby(["metric", "scale", "cell", "arch"])["residual"].mean().unstack()
+    within = points[~points["outside"]]
+    means = within.groupby(["metric", "scale", "cell", "arch"])["residual"].mean().unstack()
     raw = []
     for row in found.to_dict("records"):
         own = points[(points["metric"] == row["metric"]) & (points["arch"] == "smelt")]
@@ -226,8 +239,8 @@ def test_residuals_and_tests_are_those_of_the_points(found: pd.DataFrame) -> Non
 def test_cells_that_are_not_shared_are_two_samples(found: pd.DataFrame) -> None:
     renamed = TABLE.assign(cell=TABLE["cell"].where(TABLE["arch"] == "baseline", "own " + TABLE["cell"]))
     table = downstream(Scores.from_frame(renamed), **PAIR, bootstrap=0)
-    points = pd.DataFrame(found.attrs["points"])
-    means = points[points["metric"] == "core"].groupby(["cell", "arch"])["residual"].mean().unstack()
+    points = pd.DataFrame(found.attrs["points"]).query("metric == 'core' and not outside")
+    means = points.groupby(["cell", "arch"])["residual"].mean().unstack()
     test = stats.ttest_ind(means["smelt"], means["baseline"], equal_var=False)
     assert table.loc[0, "p_cell"] == pytest.approx(test.pvalue, rel=1e-9)
     ends = test.confidence_interval(0.95)
@@ -238,8 +251,7 @@ def test_cells_that_are_not_shared_are_two_samples(found: pd.DataFrame) -> None:
 
 
 def test_the_trend_is_a_regression_of_cells_on_scales(found: pd.DataFrame) -> None:
-    points = pd.DataFrame(found.attrs["points"])
-    points = points[points["metric"] == "core"]
+    points = pd.DataFrame(found.attrs["points"]).query("metric == 'core' and not outside")
     means = points.groupby(["scale", "cell", "arch"])["residual"].mean().unstack()
     rank = means.index.get_level_values("scale").map({"100M": 0, "200M": 1, "600M": 2, "1.6B": 3})
     line = stats.linregress(rank, means["smelt"] - means["baseline"])
@@ -339,6 +351,17 @@ def test_where_nothing_is_cells_keep_the_level_and_endpoints_do_not() -> None:
     page = {row["share"]: row for row in recorded("downstream_null")["values"]["rows"]}
     assert page[0.5]["cells"] <= 0.07
     assert page[0.5]["naive"] > 0.2
+
+
+@pytest.mark.slow
+def test_endpoints_beyond_the_reference_are_left_out_of_the_test() -> None:
+    """Losses 0.2 lower, so that 38 % lie outside: the error of the curve there is common to all cells."""
+    sys.path.insert(0, str(Path(__file__).parent.parent))
+    from benchmarks.downstream_null import rejections
+
+    found = rejections(300, 0.5, seed=3, lower=0.2)
+    assert found["every"] > 0.2
+    assert found["cells"] < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 300) + 0.02  # 5 %, and what the curve still errs
 
 
 # -- directions, units, order ------------------------------------------------------------------------------------------

@@ -692,6 +692,7 @@ SCENARIOS: dict[str, Callable[[], tuple[Note, ...]]] = {
     "outside_calibration": lambda: scored(),
     "weak_asymptotes": lambda: scored(score=np.exp(-RUNS.loss)),
     "calibration_at_bound": lambda: scored(score=np.exp(-RUNS.loss)),
+    "flat_calibration": lambda: scored(score=RUNS.loss / 10),
     "curves_unconverged": lambda: stopped_curves(),
     "sigmoid_misfit": lambda: scored(score=0.5 - RUNS.loss / 10 + 0.2 * (RUNS.loss < 2.1) + 0.2 * (RUNS.loss < 1.8)),
     "ties": lambda: scored(score=np.round(0.5 - RUNS.loss / 10, 2)),
@@ -866,6 +867,15 @@ REMEDIED: dict[str, Callable[[], tuple[Note, ...]]] = {
     "no_interval": asked_of_three_labels,
     "no_chance": lambda: scored(chance=np.full(144, 0.0)),
     "few_cells": lambda: scored(),
+    "flat_calibration": lambda: notes_of(
+        downstream(
+            Scores.from_frame(
+                RUNS.to_frame()[["arch", "cell", "D", "loss"]].assign(metric="m", score=RUNS.loss / 10),
+                lower_better=["m"],
+            ),
+            bootstrap=0,
+        )
+    ),
     "averaged_repeats": lambda: scored(),
     "noise_not_split": lambda: of_a_new_run(0.5),
     "no_cell_effect": lambda: of_a_new_run(0.9),

@@ -49,6 +49,12 @@ DOWNSTREAM: dict[str, NoteCode] = {
         "Harmless for residuals within the losses of the reference if R2 is near that of the best monotone curve. "
         "Report no parameter, and extrapolate nothing.",
     ),
+    "flat_calibration": NoteCode(
+        "warning",
+        "The scores of the reference do not go with its loss, in the direction that is better.",
+        "If less of the metric is better, name it with --lower-better, and leave it out of there if more is. Otherwise "
+        "residuals are differences of scores and no more: the metric may be at chance.",
+    ),
     "curves_unconverged": NoteCode(
         "warning",
         "Curves of some resamples are not converged.",

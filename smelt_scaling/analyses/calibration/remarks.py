@@ -17,6 +17,8 @@ __all__ = ["calibration_notes", "few_cells_note", "gathered", "table_notes"]
 
 #: Below this share of the sigmoid its asymptotes are a guess.
 LEAST_COVERED = 0.5
+#: With less of the variance explained a score has nothing to do with the loss, or goes the other way.
+RELATED = 0.1
 #: A monotone curve that explains so much more variance says that the sigmoid has the wrong shape.
 MISFIT = 0.02
 #: Of more metrics than this, alike notes are one.
@@ -69,6 +71,13 @@ def calibration_notes(
             f"{metric}: {', '.join(bound)} ended on a bound: over these losses it is effectively exponential"
         )
         notes.append(warning("calibration_at_bound", f"{message} or straight"))
+    if found.r2 < RELATED:
+        less = found.fitted.sigmoid.sign < 0
+        way, remedy = (
+            ("rise", "leave it out of") if less else ("fall", "if less of it is better, name it with")
+        )
+        message = f"{metric}: R2 {max(found.r2, 0.0):.3f}: scores of the reference do not {way} with its loss"
+        notes.append(warning("flat_calibration", f"{message}; {remedy} --lower-better"))
     stuck = 0 if found.draws is None else int((~found.draws.converged).sum())
     if stuck:
         message = f"{metric}: {counted(stuck, 'curve')} of resamples not converged, and kept"

@@ -84,8 +84,8 @@ def downstream(
         residual_lo, residual_hi, difference, difference_lo, difference_hi, p_cell, p_holm, trend, p_trend,
         residual_naive_lo, residual_naive_hi, p_naive, icc, design_effect, r2, r2_isotonic, n_outside, residual_inside,
         residual_outside, extrapolated, support, draws``. ``residual`` is the mean over endpoints, with an interval
-        where there are 7 cells or more; ``difference`` the mean over cells against the reference's own residuals, with
-        the t interval of the p-value.
+        where there are 7 cells or more; ``difference`` the mean over cells against the reference's own residuals, of
+        endpoints within the losses of the reference, with the t interval of the p-value.
 
         ``.attrs`` holds ``notes``, ``settings`` and, as lists of rows, ``calibration`` (the curve of each metric),
         ``wins``, and for a figure ``points`` and ``curve``.

@@ -59,6 +59,9 @@ def residual_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield the row of all scales, then one per scale where there are several.
 
+    Tests are of endpoints within the losses of the reference: beyond them a curve errs for all cells alike, which a
+    test by cells takes for an effect.
+
     Parameters
     ----------
     one, other : Scores
@@ -75,19 +78,21 @@ def residual_rows(
     residual, own = found.residual(one.loss, one.score), found.residual(other.loss, other.score)
     low, high = found.window
     outside = (one.loss < low) | (one.loss > high)
+    inside = one.select(~outside)
     named = [scale for scale in one.scales if np.any(one.scale == scale)]
     for scale in (whole, *(named if len(named) > 1 else ())):
         rows, theirs = (
             np.ones(len(held), dtype=np.bool_) if scale == whole else held.scale == scale
             for held in (one, other)
         )
-        test = compare_cells(residual[rows], one.cell[rows], own[theirs], other.cell[theirs], level)
+        tested = rows & ~outside
+        test = compare_cells(residual[tested], one.cell[tested], own[theirs], other.cell[theirs], level)
         enough = len(np.unique(one.cell[rows])) >= FEWEST_CELLS
         drawn = draws.means(one, rows) if draws is not None and enough else np.empty(0)
         ends = percentile_interval(drawn, level) if len(drawn) else None
         naive = naive_mean(residual[rows], level)
         alike = clusters(residual[rows], one.cell[rows])
-        trend = _trend(one, residual, other, own, named) if scale == whole else (None, None)
+        trend = _trend(inside, residual[~outside], other, own, named) if scale == whole else (None, None)
         support = _support(one.loss[rows], low, high, str(other.arch[0]))
         yield {
             "scale": scale,
