@@ -21,9 +21,10 @@ from smelt_scaling.errors import DataError, Note, UsageError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["RawTable", "check_options", "read_columns"]
+__all__ = ["PERPLEXITY", "RawTable", "check_options", "read_columns"]
 
-_PERPLEXITY = re.compile(r"(?:^|[^a-z])(?:ppl|perplexity)(?:[^a-z]|$)", re.IGNORECASE)
+#: Names of columns of perplexities.
+PERPLEXITY = re.compile(r"(?:^|[^a-z])(?:ppl|perplexity)(?:[^a-z]|$)", re.IGNORECASE)
 
 _PER_BYTE = re.compile(r"(?:^|[^a-z])(?:bpb|bits_per_byte)(?:[^a-z]|$)", re.IGNORECASE)
 _LIKE_A_RUN = re.compile(
@@ -170,7 +171,7 @@ def _propose(name: str, present: list[str], *others: str) -> str:
     hints = [part for key in (name, *others) for part in _OFTEN_CALLED[key]]
     likely = [column for column in present if any(part in column.casefold() for part in hints)]
     likely += [column for column in _similar(name, present) if column not in likely]
-    asked = {"loss=ppl": _PERPLEXITY, "loss=bpb": _PER_BYTE} if name == "loss" and likely else {}
+    asked = {"loss=ppl": PERPLEXITY, "loss=bpb": _PER_BYTE} if name == "loss" and likely else {}
     unit = "".join(f" --unit {unit}" for unit, named in asked.items() if named.search(likely[0]))
     if not likely:
         return f"name it with --map {name}=COLUMN (columns: {_listing(present)})"
@@ -273,7 +274,7 @@ def _question_names(
         table.problems.append(f"{source}: column {table.names[name]}, named like {what}")
 
     loss, sparsity = chosen.get("loss", ""), chosen.get("S", "")
-    if "loss" not in units and _PERPLEXITY.search(loss):
+    if "loss" not in units and PERPLEXITY.search(loss):
         ask(
             "loss",
             "a perplexity: loss is in nats/token; add --unit loss=ppl (--unit loss=nats if it is in nats)",

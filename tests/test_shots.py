@@ -209,7 +209,7 @@ def test_a_task_that_lacks_some_k_is_one_line_and_left_out_on_request() -> None:
     lines = str(caught.value).splitlines()
     assert [line.partition(":")[2].partition(":")[0].strip() for line in lines] == [
         "task task03 lacks k = 8",
-        "task task05 lacks k = 4 (in part)",
+        "task task05 lacks k = 4 (3 of 4 scores)",
     ]
     frame = shot_gaps(lacking, **PAIR, drop_incomplete=True, bootstrap=100)
     assert frame["tasks"].tolist() == [14] * 5

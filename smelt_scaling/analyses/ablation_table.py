@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from smelt_scaling._cells import to_text
 from smelt_scaling.analyses.measured import Field, TableLike, read_measured
 from smelt_scaling.errors import DataError, Note, UsageError, info
 
@@ -82,7 +83,7 @@ def read_comparisons(
     table: TableLike,
     *,
     mapping: Mapping[str, str] | None,
-    against: str | None,
+    against: object,
     higher: Sequence[str],
     lower: Sequence[str],
 ) -> tuple[list[Comparison], list[Note], str]:
@@ -104,7 +105,9 @@ def read_comparisons(
     )
     directions = _directions(list(dict.fromkeys(frame["metric"])), higher, lower, data.source)
     notes = list(data.notes)
-    found, problems, first_levels = [], [], []
+    found, problems = [], []
+    first_levels: dict[str, list[str]] = {}
+    against = None if against is None else _as_written(against)
     for key, rows in frame.groupby(["factor", "group", "metric"], sort=False):
         factor, group, metric = map(str, key)
         levels = tuple(dict.fromkeys(rows["level"]))
@@ -127,7 +130,7 @@ def read_comparisons(
             )
             continue
         by_level = [rows[rows["level"] == level] for level in levels]
-        first_levels.append(levels[0])
+        first_levels.setdefault(levels[0], []).append(name)
         found.append(
             Comparison(
                 factor=factor,
@@ -145,13 +148,25 @@ def read_comparisons(
     if problems:
         raise DataError("\n".join(problems))
     if against is None:
-        named = ", ".join(dict.fromkeys(first_levels))
+        named = "; ".join(
+            f"{level} ({', '.join(where[:3])}{f' and {len(where) - 3} more' if len(where) > 3 else ''})"
+            if len(first_levels) > 1
+            else level
+            for level, where in first_levels.items()
+        )
         notes.append(
             info(
                 "default_level", f"compared with {named}, the first of the table; name another with --against"
             )
         )
     return found, notes, data.source
+
+
+def _as_written(level: object) -> str:
+    """Write a level as reading a table does: 0.5 and 1, not 1.0."""
+    import pandas as pd
+
+    return str(to_text(pd.Series([level]), np.array([False]))[0].array()[0])
 
 
 def _directions(

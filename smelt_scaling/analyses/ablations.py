@@ -50,10 +50,10 @@ class Noise:
 def compare_levels(
     table: TableLike,
     *,
-    against: str | None = None,
+    against: str | float | None = None,
     noise: float | Mapping[str, float] | None = None,
-    higher: Sequence[str] = (),
-    lower: Sequence[str] = (),
+    higher: str | Sequence[str] = (),
+    lower: str | Sequence[str] = (),
     study: Study | Paper | None = None,
     reference: str | None = None,
     sparsity: float | None = None,
@@ -66,12 +66,12 @@ def compare_levels(
     ----------
     table : path, "-" or data frame
         One row per (factor, group, level, seed, metric) with its ``value``.
-    against : str, optional
+    against : str or float, optional
         Level that others are compared with; the first of each comparison by default.
     noise : float or mapping of str to float, optional
         Standard deviation of repeated runs, of the metric loss or by metric. By default that of the seeds in the table,
         pooled over levels.
-    higher, lower : sequence of str
+    higher, lower : str or sequence of str
         Metrics of which more, or less, is better; of losses, perplexities and errors it is less.
     study : Study or Paper, optional
         Whose frontier says what a difference of loss is worth in compute.
@@ -114,7 +114,7 @@ def compare_levels(
     if not 0 < level < 1:
         raise UsageError(f"level {level}: must lie between 0 and 1, such as 0.95")
     comparisons, notes, source = read_comparisons(
-        table, mapping=mapping, against=against, higher=tuple(higher), lower=tuple(lower)
+        table, mapping=mapping, against=against, higher=_several(higher), lower=_several(lower)
     )
     stated = _stated(noise, comparisons)
     worth = None if study is None else worth_of(study, reference, sparsity)
@@ -135,7 +135,7 @@ def compare_levels(
     if worth is not None:
         notes += support_note([row for row in rows if row["metric"].casefold() == "loss"])
     settings = {
-        "against": against,
+        "against": None if against is None else str(against),
         "noise": dict(stated),
         "level": level,
         "frontier": None if worth is None else worth.arch,
@@ -150,6 +150,10 @@ def compare_levels(
         dunnett=dunnett,
         tukey=tukey,
     )
+
+
+def _several(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _stated(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from smelt_scaling._schema import counted
 from smelt_scaling.analyses.measured import Field, Measured, TableLike, read_measured
-from smelt_scaling.analyses.pairing import pair_names, pair_rows
+from smelt_scaling.analyses.pairing import named, pair_names, pair_rows
 from smelt_scaling.errors import DataError, Note, UsageError, warning
 
 if TYPE_CHECKING:
@@ -29,11 +29,13 @@ LENGTH_FIELDS: dict[str, Field] = {
     "horizon": Field(description="label of the endpoint within its cell"),
     "document": Field(description="evaluation document, where losses are of single documents"),
     "bucket": Field(
-        description="longest documents of the bucket, in tokens", rule="a whole number > 0", needed=True
+        description="upper bound of the lengths in the bucket, in tokens",
+        rule="a whole number > 0",
+        needed=True,
     ),
-    "loss_ref": Field(description="loss of the reference, nats/token", rule="> 0 and finite", most=20.0),
-    "loss_new": Field(description="loss of the target, nats/token", rule="> 0 and finite", most=20.0),
-    "loss": Field(description="loss of the architecture, nats/token", rule="> 0 and finite", most=20.0),
+    "loss_ref": Field(description="loss of the reference, nats/token", rule="> 0 and finite", loss=True),
+    "loss_new": Field(description="loss of the target, nats/token", rule="> 0 and finite", loss=True),
+    "loss": Field(description="loss of the architecture, nats/token", rule="> 0 and finite", loss=True),
 }
 
 
@@ -115,7 +117,9 @@ def _paired(
         ("arch", "loss"), "a row holds loss_ref and loss_new of a pair, or the loss of one architecture"
     )
     data.require_unique(("arch", *keys), LENGTH_FIELDS, ("horizon", "document", "contrast"))
-    target, reference, notes = pair_names(dict.fromkeys(data.columns["arch"].tolist()), target, reference)
+    target, reference, notes = pair_names(
+        dict.fromkeys(data.columns["arch"].tolist()), target, reference, data.source
+    )
     columns, alone = pair_rows(data, keys, "loss", target, reference)
     if "contrast" not in columns:
         columns["contrast"] = np.full(len(columns["cell"]), f"{target} over {reference}")
@@ -147,7 +151,7 @@ def _contrast(name: str, rows: pd.DataFrame, source: str) -> tuple[Contrast, lis
     if partial.any():
         first = rows[partial].iloc[0]
         ends = rows[partial].groupby(keys).ngroups
-        where = f"first: cell {first.cell}" + (f", horizon {first.horizon}" if first.horizon else "")
+        where = f"first: {named(first.to_dict(), keys)}"
         message = (
             f"{source}: contrast {name}: {counted(ends, 'endpoint')} without every bucket left out ({where})"
         )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smelt_scaling._schema import counted
+from smelt_scaling.analyses.few_draws import few_draws_note
 from smelt_scaling.analyses.length_table import Contrast, read_contrasts
 from smelt_scaling.analyses.measured import TableLike, frame_of
 from smelt_scaling.analyses.ratio_sets import RatioSet, fieller
@@ -97,7 +98,7 @@ def length_gains(
         long = contrast.buckets > split
         if long.all() or not long.any():
             raise UsageError(
-                f"--split {split:g}: all buckets of {contrast.name} ({contrast.buckets[0]:g} to "
+                f"{source}: --split {split:g}: all buckets of {contrast.name} ({contrast.buckets[0]:g} to "
                 f"{contrast.buckets[-1]:g}) are on one side; name the longest short bucket"
             )
         drops = None if plan is None else _drawn_drops(contrast, plan)
@@ -114,6 +115,7 @@ def length_gains(
                 "long": float(weights[0] @ mean),
                 "short": float(weights[1] @ mean),
                 "cells": len(contrast.cells),
+                "documents": sum(map(len, contrast.documents)) if _has_documents(contrast) else None,
                 "pairs": contrast.pairs,
             }
         )
@@ -139,6 +141,8 @@ def length_gains(
         notes += _remarks(contrast.name, mean, ratio[1])
         drawn[contrast.name] = None if draws is None else _log_ratio(draws, weights)
     comparisons, undefined = _comparisons(ratios, drawn, level)
+    if comparisons:
+        notes += few_draws_note(bootstrap, level)
     settings = {
         "split": split,
         "level": level,

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smelt_scaling._cells import RawTable, to_numbers, to_text
+from smelt_scaling._columns import PERPLEXITY
+from smelt_scaling._plausible import HIGH_LOSS, HIGHEST_LOSS
 from smelt_scaling._schema import counted, first_rows, mend
-from smelt_scaling.errors import DataError, Note, UsageError, info, merge_notes
+from smelt_scaling.errors import DataError, Note, UsageError, info, merge_notes, warning
 from smelt_scaling.ingest.tidy import read_table
 
 if TYPE_CHECKING:
@@ -46,8 +48,8 @@ class Field:
         What a number must satisfy, a key of `RULES`; empty for text.
     needed : bool
         Whether the table must have it. A column that is there must be filled in every row.
-    most : float
-        A median above it means that the unit is another one.
+    loss : bool
+        Whether it is a loss in nats/token, of which a perplexity is no unit.
     percent : bool
         Whether values may be written in percent and converted by ``units={NAME: "percent"}``.
     """
@@ -55,7 +57,7 @@ class Field:
     description: str
     rule: str = ""
     needed: bool = False
-    most: float = float("inf")
+    loss: bool = False
     percent: bool = False
 
     @property
@@ -76,11 +78,14 @@ class Measured:
         Text as str, numbers as float64; only those that the table has.
     notes : tuple of Note
         What had to be interpreted.
+    unread : tuple of str
+        Columns outside the schema.
     """
 
     source: str
     columns: Mapping[str, NDArray[Any]]
     notes: tuple[Note, ...] = ()
+    unread: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -101,7 +106,8 @@ class Measured:
         missing = [name for name in names if name not in self.columns]
         if missing:
             raise DataError(
-                f"{self.source}: no column {' or '.join(missing)}: {why}; name it with --map {missing[0]}=COLUMN"
+                f"{self.source}: no column {' or '.join(missing)}: {why}; name it with --map {missing[0]}=COLUMN "
+                f"(columns: {', '.join([*self.columns, *self.unread][:12])})"
             )
 
     def require_unique(self, keys: Sequence[str], fields: Mapping[str, Field], apart: Sequence[str]) -> None:
@@ -122,8 +128,8 @@ class Measured:
         second = int(twice.argmax())
         first = int((frame == frame.iloc[second]).all(axis=1).to_numpy().argmax())
         shared = ", ".join(f"{name} {_shown(self.columns[name][second])}" for name in there)
-        absent = [name for name in apart if name not in self.columns]
-        remedy = f", or name what tells them apart with --map {absent[0]}=COLUMN" if absent else ""
+        absent = [f"{name}=COLUMN" for name in apart if name not in self.columns]
+        remedy = f", or name what tells them apart with --map {' or '.join(absent)}" if absent else ""
         raise DataError(
             f"{self.source}: {counted(int(twice.sum()), 'row')} repeated (rows {first + 1} and {second + 1} share "
             f"{shared}): one row for each; drop or average them{remedy}"
@@ -175,6 +181,8 @@ def read_measured(
         if found in frame.columns:
             raw.names[name] = name if found == name else f"{name} ({found!r} in the file)"
             _read_column(frame[found], name, field, units, source, raw)
+            if field.loss:
+                _doubt_loss(name, found, source, raw)
         elif field.needed or name in mapping:
             listed = ", ".join(map(str, frame.columns[:12]))
             raw.problems.append(
@@ -187,7 +195,7 @@ def read_measured(
     if unread:
         message = f"{source}: columns outside the schema, not read: {', '.join(unread[:12])}"
         raw.notes.append(info("ignored_columns", message, len(unread)))
-    return Measured(source=source, columns=raw.columns, notes=merge_notes(raw.notes))
+    return Measured(source=source, columns=raw.columns, notes=merge_notes(raw.notes), unread=tuple(unread))
 
 
 def _check_options(fields: Mapping[str, Field], mapping: Mapping[str, str], units: Mapping[str, str]) -> None:
@@ -223,9 +231,15 @@ def _read_column(
     numbers = to_numbers(series, absent, name, units, source, raw)
     if name in raw.unreadable:
         return
-    if units.get(name) == "percent":
-        numbers = numbers / 100
     missing = np.isnan(numbers)
+    if units.get(name) == "percent":
+        # nobody scores below 1 % throughout: these are fractions, and would be divided twice
+        if (~missing).any() and np.nanmax(numbers) <= 1:
+            raw.problems.append(
+                f"{source}: column {label}, no row above {np.nanmax(numbers):.4g} under --unit {name}=percent: the "
+                "column holds fractions already; leave the option out"
+            )
+        numbers = numbers / 100
     report(missing, f"missing: {field.description}, needed in every row; {mend(missing, 'fill')}")
     bad = ~missing & ~RULES[field.rule](numbers)
     if bad.any():
@@ -234,12 +248,29 @@ def _read_column(
         )
         remedy = f"add --unit {name}=percent if all are percent" if percent else mend(bad)
         report(bad, f"not {field.rule} ({numbers[bad][0]:g}): {field.description}; {remedy}")
-    elif (~missing).any() and np.median(numbers[~missing]) > field.most:
-        raw.problems.append(
-            f"{source}: column {label}, median {np.median(numbers[~missing]):.3g}: too large for the "
-            f"{field.description}; convert it (the logarithm of a perplexity, for one)"
-        )
     raw.columns[name] = numbers
+
+
+def _doubt_loss(name: str, found: str, source: str, raw: RawTable) -> None:
+    """Refuse losses that are perplexities by their name or size, and note those that may be."""
+    if name not in raw.columns or np.isnan(raw.columns[name]).all():
+        return
+    where, median = f"{source}: column {raw.names[name]}", float(np.nanmedian(raw.columns[name]))
+    if PERPLEXITY.search(found):
+        raw.problems.append(
+            f"{where}, named like a perplexity: losses are in nats/token; write its logarithm, or another name if it "
+            "is a loss already"
+        )
+    elif median > HIGHEST_LOSS:
+        raw.problems.append(
+            f"{where}, median {median:.3g}: no loss in nats/token is that high; write the logarithm if it is a "
+            "perplexity"
+        )
+    elif median > HIGH_LOSS:
+        message = (
+            f"{where}, median {median:.4g} nats/token is high; if it is a perplexity write its logarithm"
+        )
+        raw.notes.append(warning("high_loss", message, len(raw.columns[name])))
 
 
 def _shown(value: Any) -> str:

@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from shlex import quote
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from smelt_scaling._schema import counted
 from smelt_scaling.analyses.measured import Measured
 from smelt_scaling.errors import DataError, Note, UsageError, info, warning
 
-__all__ = ["pair_names", "pair_rows"]
+__all__ = ["named", "pair_names", "pair_rows"]
+
+
+def named(row: Mapping[Any, Any], keys: Iterable[str]) -> str:
+    """Say which row it is by its labels, those that are blank left out; numbers that text holds are written short.
+
+    Examples
+    --------
+    >>> named({"cell": "600M/95%", "horizon": "20000000000.0", "document": "", "bucket": 32.0},
+    ...       ["cell", "horizon", "document", "bucket"])
+    'cell 600M/95%, horizon 2e+10, bucket 32'
+    """
+    return ", ".join(f"{name} {_short(row[name])}" for name in keys if row[name] != "")
+
+
+def _short(label: Any) -> str:
+    try:
+        number = float(label)
+    except ValueError:
+        return str(label)
+    return f"{number:g}" if len(str(label)) > 6 or not isinstance(label, str) else label
 
 
 def pair_names(
-    names: Iterable[str], target: str | None, reference: str | None
+    names: Iterable[str], target: str | None, reference: str | None, source: str = ""
 ) -> tuple[str, str, list[Note]]:
     """Settle which architecture is compared with which: target, reference, and a note if nobody said so.
+
+    ``source`` is the table, where the names come from one; otherwise they are those of a study.
 
     Raises
     ------
@@ -34,6 +57,11 @@ def pair_names(
     ordered = sorted(known, key=lambda name: (name.casefold(), name))
     notes: list[Note] = []
     if len(ordered) < 2:
+        if source:
+            raise UsageError(
+                f"{source}: column arch, one architecture ({ordered[0]}): a comparison needs two; add the rows of the "
+                "other, or name the column that tells them apart with --map arch=COLUMN"
+            )
         raise UsageError(f"one architecture ({ordered[0]}): a gain compares two; fit a table that holds both")
     if (target is None or reference is None) and len(ordered) > 2:
         raise UsageError(
@@ -92,8 +120,10 @@ def pair_rows(
             .query("_merge != 'both'")
             .iloc[0]
         )
-        where = ", ".join(f"{name} {lost[name]}" for name in keys)
-        message = f"{table.source}: {alone} rows of one architecture only left out (first: {where})"
+        first = named(lost.to_dict(), keys)
+        message = (
+            f"{table.source}: {counted(alone, 'row')} of one architecture only left out (first: {first})"
+        )
         notes.append(warning("unpaired_rows", message, alone))
     columns = {str(name): both[name].to_numpy() for name in both.columns if name != value}
     columns["target"] = columns.pop(f"{value}\0target")

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from smelt_scaling._schema import counted
-from smelt_scaling.analyses.measured import Field, TableLike, read_measured
+from smelt_scaling.analyses.measured import Field, Measured, TableLike, read_measured
 from smelt_scaling.analyses.pairing import pair_names, pair_rows
 from smelt_scaling.errors import DataError, Note, UsageError, warning
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["SHOT_FIELDS", "Pair", "Task", "read_tasks"]
+__all__ = ["SHOT_FIELDS", "Pair", "Task", "listed", "read_tasks"]
 
 Array = NDArray[np.float64]
+
+#: Names that a message lists.
+SHOWN = 4
 
 #: One row per score of an architecture.
 SHOT_FIELDS: dict[str, Field] = {
@@ -115,7 +118,10 @@ def read_tasks(
     data = read_measured(table, SHOT_FIELDS, mapping=mapping, units=units)
     keys = ("metric", "task", "cell", "horizon", "item", "k")
     data.require_unique(("arch", *keys), SHOT_FIELDS, ("horizon", "cell", "metric", "item"))
-    target, reference, notes = pair_names(dict.fromkeys(data.columns["arch"].tolist()), target, reference)
+    target, reference, notes = pair_names(
+        dict.fromkeys(data.columns["arch"].tolist()), target, reference, data.source
+    )
+    data, uneven = _even_items(data)
     columns, alone = pair_rows(data, keys, "score", target, reference)
     frame = _frame(columns)
     if shots is not None:
@@ -143,16 +149,55 @@ def read_tasks(
             for name, which in lacking.items()
         ]
         if lacking:
-            message = f"{data.source}: {counted(len(lacking), 'task')} without every k left out ({', '.join(lacking)})"
+            message = (
+                f"{data.source}: {counted(len(lacking), 'task')} without every k left out ({listed(lacking)})"
+            )
             notes.append(warning("incomplete_tasks", message, len(lacking)))
         if not tasks and drop_incomplete:
             raise DataError(
-                f"{data.source}: no task has a score at every k of {ks.tolist()}; choose k with --shots"
+                f"{data.source}: no task has a score at every k of {', '.join(f'{k:g}' for k in ks)}: a gap needs the "
+                "same tasks at every k; choose k with --shots"
             )
         metrics[str(metric)] = ks, tasks
     if problems and not drop_incomplete:
         raise DataError("\n".join(problems))
-    return metrics, Pair(target=target, reference=reference), [*data.notes, *notes, *alone], data.source
+    return (
+        metrics,
+        Pair(target=target, reference=reference),
+        [*data.notes, *notes, *uneven, *alone],
+        data.source,
+    )
+
+
+def _even_items(data: Measured) -> tuple[Measured, list[Note]]:
+    """Give every task one number of items, the smallest that its rows name, and note those that name several."""
+    if "n_items" not in data.columns:
+        return data, []
+    import pandas as pd
+
+    frame = pd.DataFrame({"task": data.columns["task"], "n": data.columns["n_items"]})
+    frame["metric"] = data.text("metric")
+    by_task = frame.groupby(["metric", "task"], sort=False)["n"]
+    uneven = by_task.agg(["min", "max"]).query("min < max")
+    if not len(uneven):
+        return data, []
+    shown = listed(f"{task} {least:.0f} to {most:.0f}" for (_, task), least, most in uneven.itertuples())
+    message = f"{data.source}: column n_items, {counted(len(uneven), 'task')} with several ({shown}); the least counts"
+    columns = {**data.columns, "n_items": by_task.transform("min").to_numpy(dtype=np.float64)}
+    return replace(data, columns=columns), [warning("uneven_items", message, len(uneven))]
+
+
+def listed(names: Iterable[str]) -> str:
+    """Write the first names of many, and how many more there are.
+
+    Examples
+    --------
+    >>> listed("abc"), listed("abcdefg")
+    ('a, b, c', 'a, b, c, d and 3 more')
+    """
+    every = list(names)
+    more = f" and {len(every) - SHOWN} more" if len(every) > SHOWN else ""
+    return ", ".join(every[:SHOWN]) + more
 
 
 def _frame(columns: Mapping[str, NDArray[Any]]) -> pd.DataFrame:
@@ -171,7 +216,7 @@ def _missing(rows: pd.DataFrame, ks: Array) -> str:
     expected = rows[keys].drop_duplicates().shape[0]
     found = rows.groupby("k").size().reindex(ks, fill_value=0).to_numpy()
     lacks = [
-        f"{k:g}" + (" (in part)" if some else "")
+        f"{k:g}" + (f" ({some} of {expected} scores)" if some else "")
         for k, some in zip(ks, found, strict=True)
         if some < expected
     ]

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smelt_scaling._schema import counted
+from smelt_scaling.analyses.few_draws import few_draws_note
 from smelt_scaling.analyses.measured import TableLike, frame_of
-from smelt_scaling.analyses.shot_table import Pair, Task, read_tasks
+from smelt_scaling.analyses.shot_table import Pair, Task, listed, read_tasks
 from smelt_scaling.errors import Note, UsageError, info, warning
 from smelt_scaling.resampling import bootstrap_plan, percentile_interval
 
@@ -34,7 +35,7 @@ def shot_gaps(
     *,
     target: str | None = None,
     reference: str | None = None,
-    shots: Sequence[int] | None = None,
+    shots: int | Sequence[int] | None = None,
     drop_incomplete: bool = False,
     level: float = 0.95,
     bootstrap: int = 2000,
@@ -53,7 +54,7 @@ def shot_gaps(
         One row per (arch, metric, task, cell, horizon, item, k): ``score`` in [0, 1], ``n_items`` (or ``item``).
     target, reference : str, optional
         Architectures.
-    shots : sequence of int, optional
+    shots : int or sequence of int, optional
         The k to use; all by default.
     drop_incomplete : bool
         Leave out tasks that lack some k; refused otherwise.
@@ -97,6 +98,7 @@ def shot_gaps(
         raise UsageError(f"level {level}: must lie between 0 and 1, such as 0.95")
     if bootstrap < 0:
         raise UsageError(f"bootstrap {bootstrap}: a number of draws, such as 2000, or 0 for none")
+    shots = [shots] if isinstance(shots, int) else shots
     metrics, pair, notes, source = read_tasks(
         table,
         mapping=mapping,
@@ -112,7 +114,9 @@ def shot_gaps(
     for metric, (ks, tasks) in metrics.items():
         known = all(task.n_items is not None for task in tasks)
         draws = _draws(tasks, bootstrap, seed) if bootstrap and known else None
-        notes += _remarks(metric, ks, tasks, pair, known)
+        notes += _remarks(metric, ks, tasks, pair, known) + (
+            few_draws_note(bootstrap, level) if known else []
+        )
         rows += _gap_rows(metric, ks, tasks, draws, level)
         changes += _changes(metric, ks, tasks, draws, level)
         by_task += [row for task in tasks for row in _task_rows(metric, ks, task)]
@@ -123,9 +127,16 @@ def shot_gaps(
         "level": level,
         "bootstrap": bootstrap,
         "seed": seed,
+        "resampled": _resampled(metrics),
         "source": source,
     }
     return frame_of(rows, notes, settings, changes=changes, tasks=by_task)
+
+
+def _resampled(metrics: Mapping[str, tuple[Array, list[Task]]]) -> list[str]:
+    """Name what draws are of: tasks and cells, and the items of those tasks that have them."""
+    items = any(len(task.items) > 1 for _, tasks in metrics.values() for task in tasks)
+    return ["tasks", "cells", *(["items"] if items else [])]
 
 
 def _draws(tasks: Sequence[Task], replicates: int, seed: int) -> Array | None:
@@ -260,9 +271,7 @@ def _remarks(metric: str, ks: Array, tasks: Sequence[Task], pair: Pair, known: b
     notes = []
     if not known:
         lacking = [task.name for task in tasks if task.n_items is None]
-        message = (
-            f"{metric}: no interval, because the number of items is not known ({', '.join(lacking[:4])})"
-        )
+        message = f"{metric}: no interval, because the number of items is not known ({listed(lacking)})"
         notes.append(warning("items_unknown", f"{message}; add a column n_items or item", len(lacking)))
     elif len(tasks) == 1:
         whole = len(tasks[0].items) == 1
@@ -283,13 +292,12 @@ def _remarks(metric: str, ks: Array, tasks: Sequence[Task], pair: Pair, known: b
             message = f"{metric}: {len(tasks)} tasks, so the interval is too short for other tasks like them"
             notes.append(warning("too_few_units", message))
     floored = [
-        (task.name, f"{k:g}")
+        f"{task.name} at k = {k:g}"
         for task in tasks
         for j, k in enumerate(ks)
         if max(np.nanmean(task.reference[j]), np.nanmean(task.target[j])) <= task.chance + FLOOR
     ]
     if floored:
-        listed = ", ".join(f"{name} at k = {k}" for name, k in floored[:4])
-        message = f"{metric}: {pair.target} and {pair.reference} both score no better than a guess ({listed})"
+        message = f"{metric}: {pair.target} and {pair.reference} both score no better than a guess ({listed(floored)})"
         notes.append(info("score_floor", message, len(floored)))
     return notes

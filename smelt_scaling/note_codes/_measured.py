@@ -19,6 +19,12 @@ MEASURED: dict[str, NoteCode] = {
         "Report it as one case. For an interval add cells (other sizes or sparsities), tasks, or the scores of single "
         "items (a column item).",
     ),
+    "few_draws": NoteCode(
+        "warning",
+        "Fewer draws were asked for than an interval of this level takes its ends from, so there is none.",
+        "Ask for more with --bootstrap: an end is an order statistic of the draws, and 2000 leave 50 of them beyond "
+        "each end of a 95 % interval.",
+    ),
     "incomplete_buckets": NoteCode(
         "warning",
         "Endpoints without a loss in every length bucket were left out.",
@@ -52,6 +58,12 @@ MEASURED: dict[str, NoteCode] = {
         "The number of items behind a score is not known, so nothing is tested.",
         "Add a column n_items (with 1000 items the difference of two scores near 30 % has a standard error of 2 "
         "points), or the scores of single items in rows with a column item.",
+    ),
+    "uneven_items": NoteCode(
+        "warning",
+        "Rows of one task name several numbers of items; the smallest counts.",
+        "Harmless where some answers were not parsed. Otherwise the two sides were not scored on the same items: "
+        "evaluate both on the same set.",
     ),
     "score_floor": NoteCode(
         "info",

@@ -23,6 +23,7 @@ RATIOS = (
     Column(key="long", header="long", kind="number", digits=3),
     Column(key="short", header="short", kind="number", digits=3),
     Column(key="cells", header="cells", kind="printed"),
+    Column(key="documents", header="documents", kind="printed", optional=True),
 )
 
 BUCKETS = (
@@ -98,12 +99,16 @@ def lengths_document(frame: pd.DataFrame) -> Document:
     if pairs:
         grids.append(make_grid(pairs, COMPARISONS, heading="Contrasts compared"))
     level = f"{100 * settings['level']:g} %"
+    compared = any(pair["ratio_of_ratios_lo"] is not None for pair in pairs)
     return Document(
         title="Loss improvement on long documents over that on short ones",
         caption=(
-            f"Long is above {settings['split']:g} tokens. Loss drop is reference minus target, each cell counting "
-            "once; over the mean of all buckets.",
-            f"{level} intervals: Fieller of {settings['unit']} means; of contrasts compared, draws of cells.",
+            f"Long is above {settings['split']:g} tokens. Loss drop (long, short): reference minus target in "
+            "nats/token, each cell counting once; over the mean of all buckets.",
+            f"{level} intervals: Fieller of {settings['unit']} means"
+            + (f"; of contrasts compared, draws of {settings['unit']}s." if compared else ".")
+            if any(row["ratio_set"] != "none" for row in ratios)
+            else "Point estimates, no intervals.",
         ),
         grids=tuple(grids),
     )
@@ -121,7 +126,11 @@ def shots_document(frame: pd.DataFrame) -> Document:
         if name in of_metric:
             grids.append(make_grid(of_metric[name], CHANGES))
     given = any(row["gap_lo"] is not None for row in rows)
-    drawn = f"{100 * settings['level']:g} % percentile intervals of {settings['bootstrap']} draws of tasks and cells."
+    *others, last = settings["resampled"]
+    drawn = (
+        f"{100 * settings['level']:g} % percentile intervals of {settings['bootstrap']} draws of {', '.join(others)} "
+        f"and {last}."
+    )
     return Document(
         title=f"Score of {settings['target']} minus {settings['reference']} by number of examples k",
         caption=(

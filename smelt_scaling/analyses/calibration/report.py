@@ -117,7 +117,7 @@ def downstream(
             f"scores of type {type(scores).__name__}: must be Scores; read_scores(path) reads them"
         )
     _check_options(asymptotes, margin, bootstrap, level)
-    target, reference, notes = pair_names(scores.archs, target, reference)
+    target, reference, notes = pair_names(scores.archs, target, reference, scores.source)
     scores = _chosen(scores, target, reference, metrics, exclude)
     _require_comparable(scores, target, reference)
     cells = {arch: scores.cell[scores.arch == arch] for arch in (target, reference)}
