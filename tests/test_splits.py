@@ -407,11 +407,13 @@ def test_wrong_tables_are_one_line_each() -> None:
     def asked(frame: pd.DataFrame, call: Any = domains, **options: Any) -> None:
         call(study, parts.losses_of(frame), **AT, **options)
 
-    with pytest.raises(DataError, match="Code-0 has losses of baseline, none of smelt"):
+    with pytest.raises(DataError, match="column source, no loss of smelt for Code-0: "):
         asked(table[(table["domain"] != "Code") | (table["arch"] == "baseline")])
     with pytest.raises(DataError, match="no column domain or source"):
         domains(study, study.endpoints, 1e21)
-    with pytest.raises(DataError, match="repeat a source at one endpoint"):
+    with pytest.raises(
+        DataError, match=r"360 rows of smelt repeated \(losses .*: one loss of each part at each endpoint"
+    ):
         asked(pd.concat([table, table.assign(loss=table["loss"] + 0.001, tokenizer="other")]))
     with pytest.raises(DataError, match="no row belongs to an endpoint of smelt"):
         asked(table.assign(run=table["run"] + "!"))
@@ -423,6 +425,56 @@ def test_wrong_tables_are_one_line_each() -> None:
         domains(parts.load_paper("smelt"), parts.losses_of(table), 1e21)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="column loss in bits/byte, the study in nats/token"):
         domains(study, Endpoints.from_frame(table, units={"loss": "bpb"}), 1e21)
+
+
+def test_rows_of_architectures_that_the_study_lacks_are_counted() -> None:
+    table = truth()[truth()["source"].str.endswith("-0")]
+    third = table[table["arch"] == "smelt"].assign(arch="looped", run=lambda f: f["run"] + "!")
+    found = domains(exact(), parts.losses_of(pd.concat([table, third])), **AT, test_sharing=False)
+    (note,) = [note for note in notes_of(found) if note.code == "unmatched_losses"]
+    assert note.count == 72 * 5  # 72 runs, 5 domains of one source
+    assert "of architectures that the study lacks left out (looped)" in note.message
+    np.testing.assert_allclose(found["gain"][0], 0.204, atol=1e-7)  # as above
+
+
+def test_a_left_out_row_is_named() -> None:
+    table = truth()[truth()["source"].str.endswith("-0")]
+    extra = table.iloc[:1].assign(run="other", D=1.0e11)
+    found = domains(exact(), parts.losses_of(pd.concat([table, extra])), **AT, test_sharing=False)
+    (note,) = [note for note in notes_of(found) if note.code == "unmatched_losses"]
+    assert "run other)" in note.message
+
+
+@pytest.mark.parametrize(("column", "factor"), [("F", 1.001), ("D", 1e-3)])
+def test_the_column_that_keeps_two_tables_apart_is_named(column: str, factor: float) -> None:
+    """FLOPs that were rounded, or tokens in another unit: everything else joins."""
+    table = truth()[truth()["source"].str.endswith("-0")]
+    changed = table.assign(**{column: table[column] * factor})
+    with pytest.raises(DataError, match=f"and {column} alone differs") as caught:
+        domains(exact(), parts.losses_of(changed), **AT)
+    here, there = re.findall(r"([\d.e+]+) (?:here|in the study)", str(caught.value))
+    assert float(here) / float(there) == pytest.approx(factor, rel=1e-8)  # nine digits are printed
+
+
+@pytest.mark.parametrize("column", ["domain", "source"])
+def test_a_blank_label_is_no_part_of_its_own(column: str) -> None:
+    table = truth()[truth()["source"].str.endswith("-0")].reset_index(drop=True)
+    table.loc[3, column] = None
+    for call in (domains, source_groups):
+        with pytest.raises(DataError, match=f"column {column}, 1 row blank") as caught:
+            call(exact(), parts.losses_of(table), **AT)
+        assert f"run {table['run'][3]}" in str(caught.value)
+
+
+def test_one_part_has_no_differences_and_no_order_and_several_have_both() -> None:
+    table, study = noisy()
+    shown = show_table(domains(study, parts.losses_of(table), **AT, test_sharing=False))
+    assert "Ahead, first, last in: shares of draws." in " ".join(shown.split())
+    order = shown.partition("Place in the order\n")[2].splitlines()
+    assert order[0].split() == ["domain", "first", "in", "last", "in"]
+    assert len(order[1:6]) == 5  # domains
+    alone = domains(study, parts.losses_of(table[table["domain"] == "Web"]), **AT, test_sharing=False)
+    assert not {"Paired", "Ahead,", "order"} & set(show_table(alone).split())
 
 
 def test_ties_are_sorted_by_name() -> None:

@@ -21,7 +21,7 @@ SPLITS: dict[str, NoteCode] = {
     ),
     "unmatched_losses": NoteCode(
         "warning",
-        "Rows of the table of losses belong to no endpoint of the study.",
+        "Rows of the table of losses belong to no endpoint or no architecture of the study.",
         "Harmless for runs that the fit left out on purpose. Otherwise write run, cell and the columns of the law "
         "alike in both tables.",
     ),

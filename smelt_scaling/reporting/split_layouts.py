@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from smelt_scaling.formatting import UNREACHABLE, format_percent, format_quantity
@@ -24,8 +25,6 @@ SAVED = Column(
 BESIDE = (
     Column(key="common_gain", header="as trained", kind="percent", redundant=True),
     Column(key="difference", header="less the whole", kind="percent", interval=True),
-    Column(key="highest_share", header="first", kind="percent", redundant=True, optional=True),
-    Column(key="lowest_share", header="last", kind="percent", redundant=True, optional=True),
 )
 DOMAINS = (
     Column(key="domain", header="domain"),
@@ -46,6 +45,11 @@ PAIRS = (
     Column(key="difference", header="saves more by", kind="percent", interval=True),
     Column(key="ahead_share", header="ahead in", kind="percent", optional=True),
 )
+ORDER = (
+    Column(key="part", header="part"),
+    Column(key="highest_share", header="first in", kind="percent"),
+    Column(key="lowest_share", header="last in", kind="percent"),
+)
 SHARING = (
     Column(key="arch", header="arch"),
     Column(key="domain", header="domain"),
@@ -63,7 +67,7 @@ def domains_document(frame: pd.DataFrame) -> Document:
         {**row, "better": f"{row['labels_own_better']} of {row['labels']}"} for row in frame.attrs["sharing"]
     ]
     heading = "Mean |ln error| of cells left out, with the exponents of the whole and its own"
-    grids = [*_by_point(rows, DOMAINS), *_pairs(frame, rows)]
+    grids = [*_by_point(rows, DOMAINS), *_pairs(frame, rows, "domain")]
     grids += [make_grid(sharing, SHARING, heading=heading)] if sharing else []
     return _document(frame, rows, "on each domain", grids)
 
@@ -80,7 +84,7 @@ def sources_document(frame: pd.DataFrame) -> Document:
         f"Sources sorted by their loss for {settings['reference']} {when}{'; ' if halves else ''}{halves}."
     ]
     return _document(
-        frame, rows, "on groups of sources", [*_by_point(rows, GROUPS), *_pairs(frame, rows)], said
+        frame, rows, "on groups of sources", [*_by_point(rows, GROUPS), *_pairs(frame, rows, "group")], said
     )
 
 
@@ -98,7 +102,7 @@ def _document(
     footnotes = [SUPPORT_FOOTNOTE] if any(row["extrapolated"] for row in rows) else []
     if any(row["unreachable"] or row["hi_unreachable"] for row in rows):
         footnotes.append(f"{UNREACHABLE}: at no finite compute does {reference} reach that loss of {target}.")
-    shares = " First, last, ahead in: shares of draws." if any(row["highest_share"] for row in rows) else ""
+    shares = " Ahead, first, last in: shares of draws." if _ordered(rows) else ""
     return Document(
         title=f"{mark}Compute saved by {target} relative to {reference} {where}",
         caption=(
@@ -106,7 +110,8 @@ def _document(
             f"{kind}: sampling of {sampled} under this law only; law {settings['law']}."
             if drawn
             else f"Point estimates, no intervals; law {settings['law']}.",
-            f"Exponents of the whole evaluation; sources count {weighed}. As trained: allocated for the whole.{shares}",
+            f"Exponents of the whole evaluation; n sources count {weighed}. As trained: allocated for the "
+            f"whole.{shares}",
         ),
         grids=tuple(grids),
         footnotes=tuple(footnotes),
@@ -131,11 +136,23 @@ def _by_point(rows: Rows, columns: Sequence[Column]) -> list[Grid]:
     return grids
 
 
-def _pairs(frame: pd.DataFrame, rows: Rows) -> list[Grid]:
-    """Return the grid of paired differences where there is but one point; JSON holds those of all."""
-    if len(_points(rows)) > 1:
+def _ordered(rows: Rows) -> bool:
+    """Whether there is one point with several parts whose order was drawn."""
+    return len(_points(rows)) == 1 and len(rows) > 1 and any(row["highest_share"] is not None for row in rows)
+
+
+def _pairs(frame: pd.DataFrame, rows: Rows, part: str) -> list[Grid]:
+    """Return paired differences and the order of the parts where there is but one point; JSON holds those of all."""
+    if len(_points(rows)) > 1 or len(rows) < 2:
         return []
-    return [make_grid(frame.attrs["pairs"], PAIRS, heading="Paired differences")]
+    pairs = make_grid(frame.attrs["pairs"], PAIRS, heading="Paired differences")
+    if not _ordered(rows):
+        return [pairs]
+    order = [{**row, "part": row[part], "support": []} for row in rows]
+    return [
+        pairs,
+        make_grid(order, (replace(ORDER[0], header=part), *ORDER[1:]), heading="Place in the order"),
+    ]
 
 
 #: Command -> how its frame is shown to people.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from smelt_scaling._schema import counted
+from smelt_scaling._schema import counted, mend
 from smelt_scaling.endpoints import Endpoints
 from smelt_scaling.errors import DataError, Note, UsageError, warning
 from smelt_scaling.study import Study
@@ -69,7 +69,7 @@ def match_parts(study: Study, losses: Endpoints, archs: Sequence[str]) -> Parts:
     Raises
     ------
     DataError
-            If the table names neither domains nor sources, a row stands twice, a source has losses of one
+        If the table names neither domains nor sources, a label is blank, a row stands twice, a source has losses of one
         architecture only, units differ, or rows and endpoints do not belong together.
     """
     named = [name for name in ("domain", "source") if name in losses]
@@ -83,27 +83,26 @@ def match_parts(study: Study, losses: Endpoints, archs: Sequence[str]) -> Parts:
             f"{losses.source}: column loss in {losses.loss_unit}, the study in {study.endpoints.loss_unit}: parts of "
             "an evaluation need its unit; convert one of them with --unit"
         )
+    _require_labels(losses, named, np.isin(losses.arch, archs))
     keys = [losses[named[0]].tolist(), losses[named[-1]].tolist()]
     pairs = sorted(set(zip(*keys, strict=True)))
     position = {pair: number for number, pair in enumerate(pairs)}
     column = np.array([position[pair] for pair in zip(*keys, strict=True)], dtype=np.intp)
-    by_arch, notes = {}, list(losses.notes)
-    unmatched = 0
+    by_arch, notes = {}, [*losses.notes, *_strangers(study, losses)]
+    unmatched: list[int] = []
     for arch in archs:
         own = losses.arch == arch
         table, lost = _laid_out(study, losses, arch, np.flatnonzero(own), column, len(pairs))
         by_arch[arch] = table
-        unmatched += lost
+        unmatched += lost.tolist()
     if unmatched:
-        notes.append(
-            warning(
-                "unmatched_losses",
-                f"{losses.source}: {counted(unmatched, 'row')} of no endpoint of the study, left out",
-                unmatched,
-            )
+        message = (
+            f"{losses.source}: {counted(len(unmatched), 'row')} of no endpoint of the study left out (such as "
+            f"{_described(losses, min(unmatched))})"
         )
+        notes.append(warning("unmatched_losses", message, len(unmatched)))
     names = _names(pairs)
-    _require_both(losses.source, named[0], names, by_arch)
+    _require_both(losses.source, named, names, by_arch)
     notes += _missing(losses.source, names, by_arch)
     return Parts(
         sources=names,
@@ -159,8 +158,8 @@ def mixed(loss: Array, share: Array) -> Array:
 
 def _laid_out(
     study: Study, losses: Endpoints, arch: str, rows: NDArray[np.intp], column: NDArray[np.intp], count: int
-) -> tuple[Array, int]:
-    """Return the losses of one architecture, (M, n), and how many rows belong to no endpoint."""
+) -> tuple[Array, NDArray[np.intp]]:
+    """Return the losses of one architecture, (M, n), and the rows that belong to no endpoint."""
     endpoints = study.endpoints.by_arch()[arch]
     law = [name for name in study.law.columns if name in endpoints]
     identity = [name for name in IDENTITY if name in losses and name in endpoints]
@@ -179,20 +178,80 @@ def _laid_out(
     if not (found >= 0).any():
         raise DataError(
             f"{losses.source}: no row belongs to an endpoint of {arch} ({study.endpoints.source}): rows are joined by "
-            f"{by}; write those columns alike in both tables"
+            f"{by}{_where_apart(endpoints, losses, identity, law, rows)}; write those columns alike in both tables"
         )
     known = found >= 0
     table = np.full((count, len(where)), np.nan)
     cell = column[rows[known]] * len(where) + found[known]
-    twice = len(cell) - len(np.unique(cell))
-    if twice:
+    _, places, times = np.unique(cell, return_inverse=True, return_counts=True)
+    if (times > 1).any():
+        one, other = rows[known][places == int((times > 1).argmax())][:2].tolist()
+        remedy = (
+            ""
+            if "source" in losses
+            else ", or name the column that tells them apart with --map source=COLUMN"
+        )
         raise DataError(
-            f"{losses.source}: {counted(twice, 'row')} of {arch} repeat a source at one endpoint (told apart by {by}): "
-            "one loss each is needed; remove the others, or name the column that tells them apart with --map "
-            "source=COLUMN"
+            f"{losses.source}: {counted(int((times - 1).sum()), 'row')} of {arch} repeated (losses "
+            f"{losses.loss[one]:.6g} and {losses.loss[other]:.6g} of {_described(losses, one)}): one loss of each part "
+            f"at each endpoint is needed; remove the others{remedy}"
         )
     table.reshape(-1)[cell] = losses.loss[rows[known]]
-    return table, int((~known).sum())
+    return table, rows[~known]
+
+
+def _where_apart(
+    endpoints: Endpoints,
+    losses: Endpoints,
+    identity: Sequence[str],
+    law: Sequence[str],
+    rows: NDArray[np.intp],
+) -> str:
+    """Say in which one column the tables differ, with a value of each; nothing if more than one keeps them apart."""
+    for name in (*identity, *law):
+        texts, numbers = ([other for other in kept if other != name] for kept in (identity, law))
+        place = {key: i for i, key in enumerate(_keys(endpoints, texts, numbers))}
+        keys = _keys(losses, texts, numbers, rows)
+        row = next((j for j, key in enumerate(keys) if key in place), None)
+        if row is not None:
+            here, there = losses[name][rows[row]], endpoints[name][place[keys[row]]]
+            shown = [f"{value:.9g}" if name in law else str(value) or "blank" for value in (here, there)]
+            return f", and {name} alone differs ({shown[0]} here, {shown[1]} in the study)"
+    return ""
+
+
+def _described(losses: Endpoints, row: int) -> str:
+    """Say which row it is: the part, then its run, or else its cell and tokens."""
+    named = ("run",) if "run" in losses and losses["run"][row] else ("arch", "trunk", "cell", "scale", "D")
+    labels = [(name, losses[name][row]) for name in ("domain", "source", *named) if name in losses]
+    return ", ".join(
+        f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in labels
+        if value
+    )
+
+
+def _require_labels(losses: Endpoints, named: Sequence[str], own: NDArray[np.bool_]) -> None:
+    for name in named:
+        blank = own & (losses[name] == "")
+        if blank.any():
+            raise DataError(
+                f"{losses.source}: column {name}, {counted(int(blank.sum()), 'row')} blank (such as "
+                f"{_described(losses, int(blank.argmax()))}): it says what a loss is of; {mend(blank, 'fill')}"
+            )
+
+
+def _strangers(study: Study, losses: Endpoints) -> list[Note]:
+    """Note rows of architectures that the study does not hold."""
+    strange = ~np.isin(losses.arch, study.endpoints.archs)
+    if not strange.any():
+        return []
+    count, names = int(strange.sum()), np.unique(losses.arch[strange]).tolist()
+    shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+    message = (
+        f"{losses.source}: {counted(count, 'row')} of architectures that the study lacks left out ({shown})"
+    )
+    return [warning("unmatched_losses", message, count)]
 
 
 def _keys(
@@ -213,15 +272,23 @@ def _names(pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     )
 
 
-def _require_both(source: str, column: str, names: Sequence[str], loss: Mapping[str, Array]) -> None:
-    for number, name in enumerate(names):
-        there = [arch for arch, table in loss.items() if np.isfinite(table[number]).any()]
-        if len(there) < len(loss):
-            lacking = ", ".join(arch for arch in loss if arch not in there)
-            raise DataError(
-                f"{source}: column {column}, {name} has losses of {', '.join(there) or 'no architecture'}, none of "
-                f"{lacking}: a gain compares two; evaluate both on it, or leave it out"
+def _require_both(
+    source: str, columns: Sequence[str], names: Sequence[str], loss: Mapping[str, Array]
+) -> None:
+    """Refuse parts that some architecture has no loss of, each architecture one line."""
+    problems = []
+    for arch, table in loss.items():
+        lacking = [name for name, row in zip(names, table, strict=True) if not np.isfinite(row).any()]
+        if lacking:
+            shown = ", ".join(lacking[:SHOWN]) + (
+                f" and {len(lacking) - SHOWN} more" if len(lacking) > SHOWN else ""
             )
+            problems.append(
+                f"{source}: column {columns[-1]}, no loss of {arch} for {shown}: a gain compares two; evaluate both "
+                "architectures on it, or remove its rows"
+            )
+    if problems:
+        raise DataError("\n".join(problems))
 
 
 def _missing(source: str, names: Sequence[str], loss: Mapping[str, Array]) -> list[Note]:
