@@ -396,6 +396,86 @@ def test_percent_is_a_unit_and_no_other_result(scores: Scores) -> None:
     assert percent.score == pytest.approx(scores.score, rel=1e-14)
 
 
+def test_a_metric_that_gets_worse_with_training_is_named() -> None:
+    """An error rate without its direction: the rank correlation is SciPy's, and the option that mends it is said."""
+    worse = TABLE[TABLE["metric"] == "core"].assign(metric="err", score=lambda f: 1 - f["score"])
+    own = worse[worse["arch"] == "baseline"]
+    rho = stats.spearmanr(own["loss"], own["score"]).statistic
+    (note,) = [
+        note
+        for note in notes_of(downstream(read_scores(worse), **PAIR, bootstrap=0))
+        if note.code == "inverse_scores"
+    ]
+    assert f"rise with the loss (rank correlation {rho:.2f})" in note.message
+    assert "add --lower-better err" in note.message
+    for table, lower in ((worse, ("err",)), (TABLE, ())):
+        fine = downstream(read_scores(table, lower_better=lower), **PAIR, bootstrap=0)
+        assert "inverse_scores" not in {note.code for note in notes_of(fine)}
+    wrong = downstream(read_scores(TABLE, lower_better=["core"]), **PAIR, metrics="core", bootstrap=0)
+    assert any("leave it out of --lower-better core" in note.message for note in notes_of(wrong))
+
+
+def test_percent_of_what_are_fractions_is_refused() -> None:
+    """Residuals would be a hundredth of themselves; of one metric in percent beside others, nothing is refused."""
+    with pytest.raises(
+        DataError, match=f"no row in percent above {TABLE['score'].max():.4g}: these are fractions"
+    ):
+        read_scores(TABLE, units={"score": "percent"})
+    mixed = TABLE.assign(score=TABLE["score"] * np.where(TABLE["metric"] == "core", 100, 1))
+    np.testing.assert_allclose(  # rounding
+        read_scores(mixed, units={"core": "percent"}).score, read_scores(TABLE).score, rtol=1e-12
+    )
+
+
+def test_a_frame_is_read_like_its_file(tmp_path: Path) -> None:
+    TABLE.to_csv(tmp_path / "scores.csv", index=False)
+    one, other = (
+        downstream(read_scores(table), **PAIR, metrics="core", bootstrap=0)
+        for table in (TABLE, tmp_path / "scores.csv")
+    )
+    pd.testing.assert_frame_equal(one, other)
+    with pytest.raises(UsageError, match=r"scores of type DataFrame: .*read_scores\(path or frame\)"):
+        downstream(TABLE)  # type: ignore[arg-type]
+
+
+def test_asymptotes_that_are_held_are_not_free(scores: Scores) -> None:
+    assert "any below" not in show_table(downstream(scores, **PAIR, asymptotes="chance", bootstrap=0))
+    assert "held" in show_table(downstream(scores, **PAIR, asymptotes="chance", bootstrap=0))
+    assert "held" not in show_table(downstream(scores, **PAIR, bootstrap=0))
+
+
+def test_too_few_resamples_for_an_interval_are_said(scores: Scores) -> None:
+    """The end of a 95 % interval is the 2.5 % order statistic: 39 resamples have one, 38 have none."""
+    said = [
+        {note.code for note in notes_of(downstream(scores, **PAIR, metrics="core", bootstrap=n))}
+        for n in (38, 39, 0)
+    ]
+    assert ["few_draws" in codes for codes in said] == [True, False, False]
+
+
+def test_progress_counts_metrics(scores: Scores) -> None:
+    seen: list[tuple[int, int]] = []
+    downstream(scores, **PAIR, bootstrap=0, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(0, 2), (1, 2), (2, 2)]
+
+
+def test_messages_about_scores_name_rows_columns_and_options() -> None:
+    with pytest.raises(DataError, match=r"no column metric: .*\(columns: arch, task, loss\)"):
+        read_scores(pd.DataFrame({"arch": ["a"], "task": ["t"], "loss": [2.0]}))
+    with pytest.raises(UsageError, match="no metric err, which --lower-better names; choose from core, mmlu"):
+        read_scores(TABLE, lower_better=["err"])
+    with pytest.raises(UsageError, match="no metric err, which --unit names"):
+        read_scores(TABLE, units={"err": "percent"})
+    with pytest.raises(DataError, match="--unit core=number \\(ppl of a perplexity\\)"):
+        read_scores(TABLE.assign(score=20.0))
+    with pytest.raises(DataError, match=r"rows 1 and 289 hold .*\), as 2 rows more: an endpoint"):  # 288 rows
+        read_scores(pd.concat([TABLE, TABLE.iloc[:3]]))
+    blank = TABLE.reset_index(drop=True)
+    blank.loc[[4, 9], "score"] = np.nan
+    (note,) = [note for note in read_scores(blank).notes if note.code == "missing_scores"]
+    assert "column score, 2 rows (first: 5) without a score" in note.message
+
+
 def test_results_do_not_depend_on_the_order_of_the_rows(found: pd.DataFrame) -> None:
     shuffled = TABLE.sample(frac=1, random_state=0)
     other = downstream(Scores.from_frame(shuffled), **PAIR, bootstrap=60, level=0.9)

@@ -233,11 +233,11 @@ def _read_column(
         return
     missing = np.isnan(numbers)
     if units.get(name) == "percent":
-        # nobody scores below 1 % throughout: these are fractions, and would be divided twice
+        # hardly anybody scores below 1 % throughout: fractions, which would be divided twice
         if (~missing).any() and np.nanmax(numbers) <= 1:
             raw.problems.append(
-                f"{source}: column {label}, no row above {np.nanmax(numbers):.4g} under --unit {name}=percent: the "
-                "column holds fractions already; leave the option out"
+                f"{source}: column {label}, no row above {np.nanmax(numbers):.4g} under --unit {name}=percent: these "
+                "are fractions already; leave the option out, or divide by 100 if they are percent"
             )
         numbers = numbers / 100
     report(missing, f"missing: {field.description}, needed in every row; {mend(missing, 'fill')}")

@@ -48,6 +48,7 @@ def compare_scores(
 ) -> None:
     """Compare scores at equal loss."""
     from smelt_scaling.analyses import downstream, read_scores
+    from smelt_scaling.cli.bars import progress_bar
     from smelt_scaling.cli.output import finish
     from smelt_scaling.cli.parse import parse_names, parse_pairs
     from smelt_scaling.errors import UsageError
@@ -61,18 +62,20 @@ def compare_scores(
         units=parse_pairs("--unit", units),
         lower_better=parse_names(lower_better),
     )
-    frame = downstream(
-        table,
-        target=target,
-        reference=reference,
-        metrics=parse_names(metric, table.metrics),
-        exclude=parse_names(exclude, table.metrics),
-        asymptotes=asymptotes.value,
-        margin=margin,
-        bootstrap=bootstrap,
-        seed=seed,
-        level=level,
-    )
+    with progress_bar("metrics") as progress:
+        frame = downstream(
+            table,
+            target=target,
+            reference=reference,
+            metrics=parse_names(metric, table.metrics),
+            exclude=parse_names(exclude, table.metrics),
+            asymptotes=asymptotes.value,
+            margin=margin,
+            bootstrap=bootstrap,
+            seed=seed,
+            level=level,
+            progress=progress,
+        )
     source = {"source": table.source, "input_sha256": file_sha256(table.source)}
     finish("downstream", frame, form=form, argv=context.obj, source=source, out=out, strict=strict)
 

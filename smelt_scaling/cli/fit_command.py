@@ -53,6 +53,7 @@ def fit_runs(
     form: o.FormatOption = o.Format.table,
 ) -> None:
     """Fit and save a study."""
+    from smelt_scaling.cli.bars import progress_bar
     from smelt_scaling.cli.next_step import next_lines
     from smelt_scaling.cli.output import describe_call, emit, hint_lines, talk, tell_notes, writing
     from smelt_scaling.cli.parse import parse_delta, parse_pins, parse_starts

@@ -19,6 +19,12 @@ DOWNSTREAM: dict[str, NoteCode] = {
         "Harmless if the steps differ by little. Otherwise evaluate the final checkpoint, and select the endpoints "
         "again.",
     ),
+    "inverse_scores": NoteCode(
+        "warning",
+        "Scores of the reference get worse as its loss falls, and no monotone curve of the right direction fits them.",
+        "If less of the metric is better, as of an error rate, name it with --lower-better. A task on which larger "
+        "models do worse cannot be calibrated on the loss: leave it out with --exclude-metric.",
+    ),
     "few_cells": NoteCode(
         "warning",
         "There are too few cells to resample, so there are no intervals.",

@@ -89,7 +89,7 @@ def downstream_document(frame: pd.DataFrame) -> Document:
                 heading="The same residuals as if endpoints were independent (they are not)",
             ),
             make_grid(
-                [_curve(row) for row in frame.attrs["calibration"]],
+                [_curve(row, held=settings["asymptotes"] == "chance") for row in frame.attrs["calibration"]],
                 CALIBRATION,
                 heading=f"Sigmoid of the loss fitted to {reference}",
             ),
@@ -105,9 +105,11 @@ def downstream_document(frame: pd.DataFrame) -> Document:
     )
 
 
-def _curve(row: dict[str, Any]) -> dict[str, Any]:
+def _curve(row: dict[str, Any], *, held: bool) -> dict[str, Any]:
     ends = {
-        f"{name}_range": f"{_end(row[f'{name}_lo'], 'below')} to {_end(row[f'{name}_hi'], 'above')}"
+        f"{name}_range": "held"
+        if held
+        else f"{_end(row[f'{name}_lo'], 'below')} to {_end(row[f'{name}_hi'], 'above')}"
         for name in ("floor", "ceiling")
     }
     return row | ends | {name: f"{row[name]:.3f}" for name in ("r2", "r2_isotonic")}

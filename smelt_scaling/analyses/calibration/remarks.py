@@ -21,6 +21,8 @@ LEAST_COVERED = 0.5
 RELATED = 0.1
 #: A monotone curve that explains so much more variance says that the sigmoid has the wrong shape.
 MISFIT = 0.02
+#: A rank correlation of scores and losses beyond this, in the direction of worse, is no scatter.
+INVERSE = 0.5
 #: Of more metrics than this, alike notes are one.
 APART = 3
 
@@ -64,6 +66,14 @@ def calibration_notes(
 ) -> list[Note]:
     """Return notes on one metric."""
     notes = []
+    rho = _rank_correlation(found)
+    if rho * found.fitted.sigmoid.sign > INVERSE:
+        way, option = ("rise", "add") if rho > 0 else ("fall", "leave it out of")
+        message = (
+            f"{metric}: scores of the reference {way} with the loss (rank correlation {rho:.2f}), so the curve is flat "
+            f"and residuals mean nothing; {option} --lower-better {metric}, or leave the metric out"
+        )
+        notes.append(warning("inverse_scores", message))
     held = {"floor": "its floor", "span": "its span", "slope": "its slope", "midpoint": "its midpoint"}
     bound = [word for word, on in zip(held.values(), found.fitted.at_bound[0], strict=True) if on]
     if bound:
@@ -104,6 +114,13 @@ def calibration_notes(
         message = f"{metric}: {counted(averaged, 'repeat')} of a cell and horizon averaged in the win counts"
         notes.append(info("averaged_repeats", message, averaged))
     return notes
+
+
+def _rank_correlation(found: Calibration) -> float:
+    """Return Spearman's correlation of the reference's scores with its losses; neither is constant."""
+    from scipy.stats import spearmanr
+
+    return float(spearmanr(found.loss, found.score).statistic)
 
 
 def gathered(notes: Sequence[Note]) -> list[Note]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -22,6 +22,7 @@ from smelt_scaling.analyses.calibration.remarks import (
 from smelt_scaling.analyses.calibration.residuals import Drawn, residual_rows
 from smelt_scaling.analyses.calibration.scores import Scores
 from smelt_scaling.analyses.calibration.wins import win_rows
+from smelt_scaling.analyses.few_draws import few_draws_note
 from smelt_scaling.analyses.frames import Carried
 from smelt_scaling.analyses.pairing import pair_names
 from smelt_scaling.errors import DataError, Note, UsageError, merge_notes
@@ -44,13 +45,14 @@ def downstream(
     *,
     target: str | None = None,
     reference: str | None = None,
-    metrics: Sequence[str] = (),
-    exclude: Sequence[str] = (),
+    metrics: str | Sequence[str] = (),
+    exclude: str | Sequence[str] = (),
     asymptotes: Asymptotes = "free",
     margin: float = 0.1,
     bootstrap: int = 2000,
     seed: int = 0,
     level: float = 0.95,
+    progress: Callable[[int, int], None] | None = None,
 ) -> pd.DataFrame:
     """Compare downstream scores of two architectures at equal loss.
 
@@ -64,7 +66,7 @@ def downstream(
         What `read_scores` or ``Scores.from_frame`` returned.
     target, reference : str, optional
         Architectures; as in `ce_gain`.
-    metrics, exclude : sequence of str
+    metrics, exclude : str or sequence of str
         Take these metrics only; leave these out.
     asymptotes : {"free", "chance"}
         Fit both ends of the sigmoid, or hold them at chance and at 1.
@@ -76,6 +78,8 @@ def downstream(
         Seed of the resampling.
     level : float
         Nominal coverage of the intervals.
+    progress : callable, optional
+        Called with the number of metrics done and that of all, at the start and after each.
 
     Returns
     -------
@@ -114,11 +118,11 @@ def downstream(
 
     if not isinstance(scores, Scores):
         raise UsageError(
-            f"scores of type {type(scores).__name__}: must be Scores; read_scores(path) reads them"
+            f"scores of type {type(scores).__name__}: must be Scores; read_scores(path or frame) makes them"
         )
     _check_options(asymptotes, margin, bootstrap, level)
     target, reference, notes = pair_names(scores.archs, target, reference, scores.source)
-    scores = _chosen(scores, target, reference, metrics, exclude)
+    scores = _chosen(scores, target, reference, _several(metrics), _several(exclude))
     _require_comparable(scores, target, reference)
     cells = {arch: scores.cell[scores.arch == arch] for arch in (target, reference)}
     notes += table_notes(scores, target, reference, fewest=FEWEST_CELLS)
@@ -127,7 +131,10 @@ def downstream(
     rows: list[dict[str, Any]] = []
     of_metrics: list[Note] = []
     further: dict[str, list[dict[str, Any]]] = {"calibration": [], "wins": [], "points": [], "curve": []}
-    for metric in scores.metrics:
+    every = scores.metrics
+    for number, metric in enumerate(every):
+        if progress is not None:
+            progress(number, len(every))
         one, other = (
             scores.select((scores.arch == arch) & (scores.metric == metric)) for arch in (target, reference)
         )
@@ -157,6 +164,10 @@ def downstream(
         further["points"] += point_rows(one, other, found)
         further["curve"] += curve_rows(metric, one, found, level)
         of_metrics += calibration_notes(metric, found, _pooled(rows, metric), won, averaged)
+    if progress is not None:
+        progress(len(every), len(every))
+    if drawn:
+        notes += few_draws_note(bootstrap, level)
     _adjust(rows)
     frame = pd.DataFrame(rows)
     frame.attrs = {
@@ -176,6 +187,10 @@ def downstream(
         **{name: Carried(held) for name, held in further.items()},
     }
     return frame
+
+
+def _several(names: str | Sequence[str]) -> Sequence[str]:
+    return (names,) if isinstance(names, str) else names
 
 
 def _pooled(rows: list[dict[str, Any]], metric: str) -> dict[str, Any]:

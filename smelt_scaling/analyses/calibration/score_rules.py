@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smelt_scaling._cells import RawTable, to_numbers, to_text
-from smelt_scaling._schema import UNITS, Column, first_rows, mend
+from smelt_scaling._schema import UNITS, Column, counted, first_rows, mend
 from smelt_scaling._together import ONE_LOSS
 from smelt_scaling.errors import UsageError
 
@@ -101,7 +101,7 @@ def read_table_of_scores(frame: pd.DataFrame, source: str, mapping: Mapping[str,
                 shown = near[0] if near else "COLUMN"
                 table.problems.append(
                     f"{source}: no column {name}: every row needs the {column.description}; name it with --map "
-                    f"{name}={shown}"
+                    f"{name}={shown} (columns: {', '.join(present[:12])})"
                 )
             continue
         series = frame[found]
@@ -183,7 +183,14 @@ def score_problems(
         option = "--unit score=percent" if all_of_them else f"--unit {found[0][0]}=percent"
         problems.append(
             f"{source}: column {names.get(column, column)}, {first_rows(bad)} in (1, 100] (metric {shown}): a score is "
-            f"a fraction in [0, 1]; add {option}, or --unit {found[0][0]}=number where it is no share"
+            f"a fraction in [0, 1]; add {option}, or --unit {found[0][0]}=number (ppl of a perplexity) where it is no "
+            "share"
+        )
+    stated = np.isin(metric, [name for name, unit in units.items() if unit == "percent"])
+    if stated.any() and np.nanmax(score[stated]) <= 1 and np.nanmax(score[stated]) > 0:
+        problems.append(
+            f"{source}: column {names.get('score', 'score')}, no row in percent above {np.nanmax(score[stated]):.4g}: "
+            "these are fractions already; leave --unit out, or divide by 100 if they are percent"
         )
     return problems
 
@@ -200,17 +207,22 @@ def repeat_problems(
     if cell is None:
         return []
     keys: dict[tuple[str, ...], int] = {}
+    twice = []
     for row, key in enumerate(zip(arch, cell, horizon, run, metric, strict=True)):
         first = keys.setdefault(tuple(map(str, key)), row)
         if first != row:
-            shown = ", ".join(
-                f"{name} {value}"
-                for name, value in zip(("arch", "cell", "D", "run", "metric"), key, strict=True)
-                if value
-            )
-            return [
-                f"{source}: rows {first + 1} and {row + 1} hold one score each of the same endpoint ({shown}): an "
-                "endpoint has one score per metric; delete one, or name repeats with --map run=COLUMN, horizons with "
-                "--map D=COLUMN"
-            ]
-    return []
+            twice.append((first, row, key))
+    if not twice:
+        return []
+    first, row, key = twice[0]
+    shown = ", ".join(
+        f"{name} {value}"
+        for name, value in zip(("arch", "cell", "D", "run", "metric"), key, strict=True)
+        if value
+    )
+    more = f", as {counted(len(twice) - 1, 'row')} more" if len(twice) > 1 else ""
+    return [
+        f"{source}: rows {first + 1} and {row + 1} hold one score each of the same endpoint ({shown}){more}: an "
+        "endpoint has one score per metric; delete one, or name repeats with --map run=COLUMN, horizons with "
+        "--map D=COLUMN"
+    ]

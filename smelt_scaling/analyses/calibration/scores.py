@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smelt_scaling._plausible import plausible_notes
-from smelt_scaling._schema import UNITS, counted
+from smelt_scaling._schema import UNITS, counted, first_rows
 from smelt_scaling._text import Text
 from smelt_scaling._together import ONE_LOSS
 from smelt_scaling.analyses.calibration.score_rules import (
@@ -149,7 +149,7 @@ class Scores:
             notes.append(
                 warning(
                     "missing_scores",
-                    f"{source}: {counted(int(missing.sum()), 'row')} without a score left out",
+                    f"{source}: column {table.names['score']}, {first_rows(missing)} without a score left out",
                     int(missing.sum()),
                 )
             )
@@ -161,8 +161,9 @@ class Scores:
         named = [name for name in (*units, *lower_better) if name not in ("score", "loss")]
         unknown = [name for name in named if name not in per_metric]
         if unknown:
+            option = "--lower-better" if unknown[0] in lower_better else "--unit"
             raise UsageError(
-                f"{source}: no metric {unknown[0]}; it holds {', '.join(list(per_metric)[:8])}"
+                f"{source}: no metric {unknown[0]}, which {option} names; choose from {', '.join(list(per_metric)[:8])}"
                 + (", ..." if len(per_metric) > 8 else "")
             )
         less = frozenset({*lower_better, *(n for n, unit in per_metric.items() if SCORE_UNITS[unit][1])})
@@ -207,18 +208,19 @@ class Scores:
 
 
 def read_scores(
-    path: str | Path,
+    path: pd.DataFrame | str | Path,
     *,
     mapping: Mapping[str, str] | None = None,
     units: Mapping[str, str] | None = None,
     lower_better: Sequence[str] = (),
 ) -> Scores:
-    r"""Read a table of downstream scores from a file, or from standard input for "-".
+    r"""Read a table of downstream scores from a file, from standard input for "-", or from a frame.
 
     Parameters
     ----------
-    path : str or pathlib.Path
-        Any format that `read_endpoints` reads, such as the long table of ``smelt-scaling endpoints --long``.
+    path : DataFrame, str or pathlib.Path
+        A frame, or a file of any format that `read_endpoints` reads, such as the long table of
+        ``smelt-scaling endpoints --long``.
     mapping, units, lower_better
         As `Scores.from_frame`.
 
@@ -242,6 +244,8 @@ def read_scores(
     from smelt_scaling.ingest.tidy import read_table
 
     found = dict(mapping or {})
+    if not isinstance(path, str | Path):
+        return Scores.from_frame(path, source="table", mapping=found, units=units, lower_better=lower_better)
     kinds = {found.get(name, name): column.kind for name, column in SCORE_COLUMNS.items()}
     frame, notes = read_table(path, mapping=found, kinds=kinds)
     scores = Scores.from_frame(
