@@ -572,6 +572,67 @@ def test_a_table_of_another_shape_is_mapped() -> None:
     assert "ignored_columns" in codes(probe_report(table(mood="good"), bootstrap=0))
 
 
+def norms(scaled: Any) -> pd.DataFrame:
+    return table(probe="write_norm", k=None, n=None, scaled=scaled)
+
+
+def test_norms_with_and_without_the_factor_are_not_averaged_in_silence() -> None:
+    """Half of the writes hold 1/r: their mean is of neither, and the table says which they are."""
+    mixed = probe_report(norms(["yes", "no", "no", "yes", "no", "no"]), bootstrap=0)
+    (note,) = [note for note in notes_of(mixed) if note.code == "mixed_scale"]
+    assert "2 write norms hold the factor 1/r and 4 do not" in note.message
+    assert mixed.attrs["settings"]["scaled"] == ["no", "yes"]
+    for said, words in (
+        ("yes", "holding the factor 1/r"),
+        ("no", "without the factor 1/r"),
+        (None, "not stated"),
+    ):
+        one = probe_report(norms(said), bootstrap=0)
+        assert "mixed_scale" not in codes(one)
+        assert words in " ".join(show_table(one).split())
+
+
+@pytest.mark.parametrize(("flag", "word"), [(True, "yes"), (False, "no"), ("FALSE", "no")])
+def test_a_flag_is_yes_or_no(flag: Any, word: str) -> None:
+    assert probe_report(norms(flag), bootstrap=0).attrs["settings"]["scaled"] == [word]
+
+
+def test_how_much_a_row_rests_on_is_shown() -> None:
+    both = probe_report(pd.concat([table(), table(cell="b")]), bootstrap=0)
+    assert "A row: 2 cells, 12 documents, 12 tokens." in " ".join(show_table(both).split())
+    uneven = probe_report(pd.concat([table(), table(cell="b", n=504).head(1)]), bootstrap=0)
+    assert "A row: 1 cell, 1 to 6 documents, 1 to 6 tokens." in " ".join(show_table(uneven).split())
+
+
+def test_a_row_without_an_interval_is_not_said_to_have_a_narrow_one() -> None:
+    alone = notes_of(probe_report(table().head(1)))
+    assert [note.code for note in alone] == ["few_probed_cells", "few_documents"]
+    assert all("one document of one cell has no interval" in note.message for note in alone)
+    assert all("too narrow" in note.message for note in notes_of(probe_report(table().head(2))))
+
+
+def test_too_few_resamples_for_an_interval_are_noted() -> None:
+    """The end of a 95 % interval is the 2.5 % order statistic: 39 resamples have one, 38 have none."""
+    assert ["few_draws" in codes(probe_report(table(), bootstrap=n)) for n in (38, 39, 0)] == [
+        True,
+        False,
+        False,
+    ]
+
+
+def test_rows_without_a_label_are_one_problem() -> None:
+    with pytest.raises(DataError) as caught:
+        probe_report(table(doc=[None, None, "c", "d", "e", "f"]))
+    assert str(caught.value) == (
+        "table: column doc, 2 rows (first: 1) missing: a label is needed in every row; fill them or drop the rows"
+    )
+
+
+def test_a_missing_column_lists_those_there_are() -> None:
+    with pytest.raises(DataError, match=r"no column doc: .*\(columns: probe, cell, document, k, n, value\)"):
+        probe_report(table().rename(columns={"doc": "document"}))
+
+
 def test_declarations_hang_together() -> None:
     for name, probe in PROBES.items():
         assert probe.name == name

@@ -31,6 +31,12 @@ MECHANISMS: dict[str, NoteCode] = {
         "A factor on both visits cancels in the ratio, one on a single visit does not. Fill the column scaled with "
         "yes or no, and say it beside the number.",
     ),
+    "mixed_scale": NoteCode(
+        "warning",
+        "Some write norms hold the factor 1/r of a loop of r visits and others do not, and one mean is over both.",
+        "Write all of them with the factor or all without. A factor that both visits have cancels in their ratio; one "
+        "that a single visit has moves it by r.",
+    ),
     "few_probed_cells": NoteCode(
         "warning",
         "Fewer than five cells: an interval from resampling them is too narrow.",

@@ -58,7 +58,9 @@ def probe_document(frame: pd.DataFrame) -> Document:
             else "Means of tokens in a cell, then of cells.",
         ),
         grids=tuple(_grid(PROBES[name], rows) for name, rows in by_probe.items()),
-        footnotes=tuple(_footnote(PROBES[name], rows) for name, rows in by_probe.items()),
+        footnotes=tuple(
+            _footnote(PROBES[name], rows, settings.get("scaled", [])) for name, rows in by_probe.items()
+        ),
     )
 
 
@@ -66,9 +68,27 @@ def _grid(probe: Probe, rows: list[dict[str, Any]]) -> Grid:
     return make_grid(rows, _columns(probe), heading=f"{probe.name}: {probe.quantity}")
 
 
-def _footnote(probe: Probe, rows: list[dict[str, Any]]) -> str:
+#: What the column scaled of write norms may say -> in words.
+_SCALED = {
+    "yes": "holding the factor 1/r",
+    "no": "without the factor 1/r",
+    "": "with or without 1/r, not stated",
+}
+
+
+def _footnote(probe: Probe, rows: list[dict[str, Any]], scaled: list[str]) -> str:
     mean = ", geometric mean" if probe.scale == "log" else ""
     above = f"shares count {', '.join(probe.counted)}" if len(probe.counted) > 1 else "shares count cells"
     controlled = probe.control and any(row["control"] is not None for row in rows)
     control = f" Control: {probe.control}." if controlled else ""
-    return f"{probe.name}{mean}: chance is {probe.chance_words}; {above}.{control}"
+    writes = f" Writes {'; '.join(_SCALED[said] for said in scaled)}." if probe.name == "write_norm" else ""
+    counts = ", ".join(
+        _ranged([row[name] for row in rows], name) for name in ("cells", "documents", "tokens")
+    )
+    return f"{probe.name}{mean}: chance is {probe.chance_words}; {above}.{control}{writes} A row: {counts}."
+
+
+def _ranged(values: list[int], noun: str) -> str:
+    """Write how many of something rows rest on: one number, or the least and the most."""
+    least, most = min(values), max(values)
+    return f"{least} {noun if least != 1 else noun[:-1]}" if least == most else f"{least} to {most} {noun}"

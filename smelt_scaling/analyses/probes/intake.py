@@ -122,7 +122,7 @@ def _columns(
             fix = " or --probe NAME" if name == "probe" else ""
             raw.problems.append(
                 f"{source}: no column {found}: it holds the {column.description}; "
-                f"name another with --map {name}=COLUMN{fix}"
+                f"name another with --map {name}=COLUMN{fix} (columns: {', '.join(map(str, frame.columns[:12]))})"
             )
         else:
             empty = column.kind == "text"
@@ -146,6 +146,10 @@ def _frame(columns: Mapping[str, Any]) -> pd.DataFrame:
 
     frame = pd.DataFrame(dict(columns))
     frame["row"] = np.arange(1, len(frame) + 1)
+    flags = {"true": "yes", "false": "no"}  # as pandas and JSON write them
+    if any(str(said).casefold() in flags for said in frame["scaled"].cat.categories):
+        text = frame["scaled"].astype(str)
+        frame["scaled"] = text.map(lambda said: flags.get(said.casefold(), said)).astype("category")
     for name, absent in (("tokens", 1.0), ("undefined", 0.0), ("unnormalised", 0.0)):
         frame[name] = frame[name].fillna(absent)
     return frame
@@ -212,6 +216,7 @@ def _sorted_out(frame: pd.DataFrame, source: str, notes: tuple[Note, ...]) -> Ch
         norms = counted(int(silent.sum()), "write norm")
         message = f"{source}: column scaled does not say whether {norms} hold the factor 1/r"
         notes = (*notes, warning("scale_unstated", message, int(silent.sum())))
+    notes = (*notes, *_mixed_scale(frame, source))
     frame[["k", "n"]] = frame[["k", "n"]].fillna(-1.0)  # so that they can name a group
     kept = frame[~certain & ~absent]
     if not len(kept):
@@ -219,6 +224,16 @@ def _sorted_out(frame: pd.DataFrame, source: str, notes: tuple[Note, ...]) -> Ch
             f"{source}: column value, none left: all are missing or certain by construction; measure more tokens"
         )
     return Checked(frame=kept.reset_index(drop=True), undefined=frame[absent], notes=notes)
+
+
+def _mixed_scale(frame: pd.DataFrame, source: str) -> list[Note]:
+    """Note write norms of which some hold the factor 1/r: a mean over both is neither."""
+    said = frame["scaled"][frame["probe"] == "write_norm"]
+    held, bare = int((said == "yes").sum()), int((said == "no").sum())
+    if not held or not bare:
+        return []
+    message = f"{source}: column scaled, {held} write norms hold the factor 1/r and {bare} do not: a mean is of neither"
+    return [warning("mixed_scale", message, min(held, bare))]
 
 
 def _refuse(problems: list[str]) -> None:

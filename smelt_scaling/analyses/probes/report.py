@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smelt_scaling._json import finite_or_none
+from smelt_scaling.analyses.few_draws import few_draws_note
 from smelt_scaling.analyses.frames import Carried
 from smelt_scaling.analyses.probes.catalogue import APART, BY, PROBES
 from smelt_scaling.analyses.probes.cosines import ATTENTION_COSINE, STAGES, broken_order
@@ -135,6 +136,9 @@ def probe_report(
         "notes": [
             note.to_dict()
             for note in merge_notes(checked.notes, few.notes(), _undefined_notes(rows), _order_notes(order))
+            for note in merge_notes(
+                checked.notes, few.notes(), few_draws_note(bootstrap, level), _order_notes(order)
+            )
         ],
         "settings": {
             "by": list(kept_apart),
@@ -142,6 +146,7 @@ def probe_report(
             "seed": seed,
             "level": level,
             "interval": "percentile",
+            "scaled": sorted({*checked.frame["scaled"][checked.frame["probe"] == "write_norm"]}),
         },
         "order": Carried(order),
     }
@@ -203,7 +208,7 @@ class _Few:
 
     def __init__(self, *, resampled: bool) -> None:
         self.resampled = resampled
-        self.cells = self.documents = self.groups = 0
+        self.cells = self.documents = self.groups = self.alone = 0
 
     def varied(self, cells: list[CellSums]) -> bool:
         """Whether there is anything to resample."""
@@ -211,14 +216,20 @@ class _Few:
 
     def see(self, cells: list[CellSums]) -> None:
         self.groups += 1
+        self.alone += not self.varied(cells)
         self.cells += self.resampled and len(cells) < FEW
         self.documents += min(len(cell.docs) for cell in cells) < FEW
+
+    def _therefore(self, count: int) -> str:
+        if self.alone >= count:
+            return "one document of one cell has no interval"
+        return "their intervals are too narrow"
 
     def notes(self) -> tuple[Note, ...]:
         return tuple(
             warning(
                 code,
-                f"{count} of {self.groups} rows rest on fewer than {FEW} {what}{where}: their intervals are too narrow",
+                f"{count} of {self.groups} rows rest on fewer than {FEW} {what}{where}: {self._therefore(count)}",
                 count,
             )
             for code, what, where, count in (

@@ -40,7 +40,8 @@ def label_problems(frame: pd.DataFrame, source: str) -> list[str]:
         problems.append(
             f"{source}: column scaled, {_rows(frame, wrong)} ({frame['scaled'][wrong].iloc[0]!r}): write yes or no"
         )
-    repeated = frame.duplicated(list(KEY), keep="first").to_numpy()
+    named = (frame[["probe", "cell", "doc"]] != "").all(axis=1).to_numpy()
+    repeated = frame.duplicated(list(KEY), keep="first").to_numpy() & named
     if repeated.any():
         problems.append(
             f"{source}: columns {', '.join(KEY)}, {_rows(frame, repeated)} repeat an earlier row: they name one "
