@@ -11,6 +11,7 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,6 +151,21 @@ def test_help_fits_80_columns_and_has_no_escapes_in_a_pipe(
     assert result.code == 0
     assert "\x1b" not in result.out
     assert max(map(len, result.out.splitlines())) <= 80
+
+
+def test_help_is_wrapped_once(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text that comes wrapped is wrapped again at 80 columns, with single words on lines of their own."""
+    monkeypatch.setenv("COLUMNS", "80")
+    group: Any = typer.main.get_command(app)
+    for name in COMMANDS:
+        shown = [line.strip() for line in cli(name, "--help").out.partition("╭")[0].splitlines()]
+        for paragraph in group.commands[name].help.split("\n\n"):
+            wanted = (
+                paragraph.removeprefix("\b").strip().splitlines()
+                if paragraph.startswith(("\b", " "))
+                else textwrap.wrap(paragraph, 78, break_on_hyphens=False)
+            )
+            assert [line for line in wanted if line.strip() not in shown] == [], name
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -468,7 +468,9 @@ def test_messages_about_scores_name_rows_columns_and_options() -> None:
         read_scores(TABLE, units={"err": "percent"})
     with pytest.raises(DataError, match="--unit core=number \\(ppl of a perplexity\\)"):
         read_scores(TABLE.assign(score=20.0))
-    with pytest.raises(DataError, match=r"rows 1 and 289 hold .*\), as 2 rows more: an endpoint"):  # 288 rows
+    with pytest.raises(
+        DataError, match=r"rows 1 and 289 hold .*\), one of 3 such pairs: an endpoint"
+    ):  # 288 rows
         read_scores(pd.concat([TABLE, TABLE.iloc[:3]]))
     blank = TABLE.reset_index(drop=True)
     blank.loc[[4, 9], "score"] = np.nan

@@ -200,3 +200,11 @@ def test_one_metric_need_not_be_a_list() -> None:
         compare_levels(levels(1.0, 2.0, metric="core"), higher="core").attrs["summary"][0]["better"]
         == "higher"
     )
+
+
+@pytest.mark.parametrize("form", ["table", "md", "latex"])
+def test_every_human_format_of_shots_says_what_it_rests_on(form: str) -> None:
+    """Eight columns were one too many for LaTeX, and cells the one that went; they are the same at every k."""
+    shown = show_table(shot_gaps(scores(n_items=100)), form)
+    assert "score: 2 tasks, 7 cells, 200 items" in shown
+    assert "2 tasks, 7 cells, items unknown" in show_table(shot_gaps(scores()), form)

@@ -467,3 +467,20 @@ def test_many_or_long_architectures_fit_80_columns() -> None:
     assert "mixture-of-experts-\n" in re.sub(" +\n", "\n", design) or "mixture-of-experts-" in design
     assert re.search(r"x+… is", design)  # what was shortened is spelled out
     assert design.count("x") >= 90
+
+
+def test_two_columns_of_long_names_share_the_width_that_is_left() -> None:
+    """One of them at its narrowest and the other at ease would shorten words that have room."""
+    from smelt_scaling.reporting.document import Cell, Document, Grid
+    from smelt_scaling.reporting.text import to_text
+
+    names = [f"wandb/run-{share}%_lr3e-4_wd0.1-very-long-configuration-name" for share in (33, 50)]
+    rows = tuple((Cell(point=one), Cell(point=other), Cell(point="0.5")) for one in names for other in names)
+    grid = Grid(headers=("level", "against", "P"), numeric=(False, False, True), rows=rows)
+    lines = to_text(Document(title="t", caption=(), grids=(grid,))).splitlines()[2:]
+    head = lines[0]
+    first, second = head.index("against"), head.index("P") - head.index("against")
+    assert abs(first - second) <= len("configuration-")  # a fold takes the longest word that fits
+    assert max(map(len, lines)) <= 80
+    assert "…" not in "".join(lines)
+    assert "".join(line[:first].strip() for line in lines[1:]).startswith(names[0])

@@ -379,7 +379,9 @@ def commands() -> list[str]:
                 indented = [f"    {line.removeprefix('  ')}".rstrip() for line in example]
                 lines += [title, "", *indented, ""]
             else:
-                lines += [*paragraph.splitlines(), ""]
+                kept = paragraph.startswith(" ")  # an example goes on after a blank line
+                wrapped = textwrap.wrap(paragraph, 120, break_long_words=False, break_on_hyphens=False)
+                lines += [*(paragraph.splitlines() if kept else wrapped), ""]
         lines += ["| option | default | meaning |", "| --- | --- | --- |", *map(_option_row, command.params)]
     return lines[1:]
 

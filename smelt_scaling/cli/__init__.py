@@ -83,6 +83,16 @@ for register in (
     register(app)
 
 
+def _flowing(text: str) -> str:
+    """Join the lines of each paragraph, which the terminal wraps at its own width; examples stay as they are."""
+    paragraphs = text.split("\n\n")
+    return "\n\n".join(p if p.startswith(("\b", " ")) else " ".join(p.split()) for p in paragraphs)
+
+
+for command in app.registered_commands:
+    command.help = _flowing(command.help or "")
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         from smelt_scaling import __version__

@@ -14,9 +14,9 @@ HELP = """Where along the length of documents a loss improves.
 \bExample:
   $ smelt-scaling lengths lengths.csv
   ...
-  contrast                    long/short  interval          long   short  cells
-  smelt over baseline               1.52  [1.44, 1.60]    0.0304  0.0200     12
-  baseline with more experts       0.880  [0.796, 0.971]  0.0176  0.0200     12
+  contrast             long/short  interval          long   short  cells
+  smelt over baseline        1.52  [1.44, 1.60]    0.0304  0.0200     12
+  more experts              0.880  [0.796, 0.971]  0.0176  0.0200     12
 
 One row per contrast, cell, horizon and length bucket, with loss_ref and loss_new, or with arch and loss. Loss drops per
 bucket over their mean, and long documents over short ones.

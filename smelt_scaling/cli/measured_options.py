@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from smelt_scaling.cli.options import DATA
+
 __all__ = [
     "AgainstOption",
     "DropIncompleteOption",
@@ -16,6 +18,7 @@ __all__ = [
     "LowerOption",
     "MeasuredArgument",
     "NoiseOption",
+    "ShareUnitOption",
     "ShotsOption",
     "SplitOption",
 ]
@@ -27,6 +30,16 @@ MeasuredArgument = Annotated[
 SplitOption = Annotated[
     float,
     typer.Option("--split", metavar="TOKENS", help="Upper bound of the longest short bucket."),
+]
+ShareUnitOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--unit",
+        metavar="NAME=UNIT",
+        help="score=percent, chance=percent; fractions otherwise.",
+        rich_help_panel=DATA,
+        show_default=False,
+    ),
 ]
 ShotsOption = Annotated[
     list[str] | None,

@@ -318,11 +318,15 @@ SparsityOption = Annotated[
 ]
 TargetOption = Annotated[
     str | None,
-    typer.Option("--target", metavar="ARCH", help="Whose saving is asked for.", show_default=False),
+    typer.Option(
+        "--target", metavar="ARCH", help="Architecture whose gain is asked for.", show_default=False
+    ),
 ]
 ReferenceOption = Annotated[
     str | None,
-    typer.Option("--reference", metavar="ARCH", help="What it is compared with.", show_default=False),
+    typer.Option(
+        "--reference", metavar="ARCH", help="Architecture that it is compared with.", show_default=False
+    ),
 ]
 ArchOption = Annotated[
     list[str] | None,

@@ -15,11 +15,12 @@ HELP = """What the second visit of looped layers does: routing, writes, attentio
 Values stand beside their chance and a measured control; documents are resampled, then cells.
 
 \bExample:
-  $ smelt-scaling probes probes.parquet --probe routing
+  $ smelt-scaling probes probes.parquet --probe sink
   ...
-  visit  k    n  mean               chance  ×chance  control  minus control
-  1-2    8  288  2.81 [2.78, 2.84]   0.222   ×12.63    0.226  2.58 [2.55, 2.61]
-  1-2    8  504  2.76 [2.74, 2.78]   0.127   ×21.71    0.132  2.62 [2.61, 2.65]
+  visit  mean                     chance  control  minus control
+  1       0.495 [0.489, 0.502]    0.0437      n/a     n/a
+  2      0.0728 [0.0694, 0.0755]  0.0437    0.495  -0.423 [-0.430, -0.417]
+  ...
 
 The long table is that of docs/probes.md: one row per measurement, made from arrays with ProbeWriter.
 """

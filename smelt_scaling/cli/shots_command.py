@@ -14,9 +14,10 @@ HELP = """How the gap between two architectures grows with in-context examples.
 \bExample:
   $ smelt-scaling shots scores.csv --target smelt --reference baseline
   ...
-  k  reference  target  gap, points          item se  items  tasks  cells
-  0     44.5 %  45.4 %  0.900 [0.637, 1.15]     0.55  16000     16      4
-  1     45.5 %  47.4 %   1.90 [1.65, 2.15]      0.55  16000     16      4
+  exact_match: 16 tasks, 4 cells, 16000 items
+  k  reference  target  gap, points          item se
+  0     44.5 %  45.4 %  0.900 [0.637, 1.15]     0.55
+  1     45.5 %  47.4 %   1.90 [1.65, 2.15]      0.55
   ...
   jump        gap(1) - gap(0)                1.00 [0.708, 1.30]
 
@@ -29,7 +30,7 @@ def show_shots(
     context: typer.Context,
     table: m.MeasuredArgument,
     mapping: o.MapOption = None,
-    units: o.UnitOption = None,
+    units: m.ShareUnitOption = None,
     target: o.TargetOption = None,
     reference: o.ReferenceOption = None,
     shots: m.ShotsOption = None,

@@ -67,9 +67,7 @@ def read_bytes(path: str | Path, source: str) -> bytes:
     except FileNotFoundError:
         raise IngestError(f"{source}: no such file; check the path") from None
     except IsADirectoryError:
-        raise IngestError(
-            f"{source}: a folder: a table of endpoints is one file; name the file in it"
-        ) from None
+        raise IngestError(f"{source}: a folder: a table is one file; name the file in it") from None
     except (OSError, ValueError) as error:  # a path with a NUL in it is a ValueError
         reason = getattr(error, "strerror", None) or str(error)
         raise IngestError(f"{source}: cannot be read: {reason}; check the file") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from smelt_scaling._schema import counted
 from smelt_scaling.analyses.ratio_sets import RatioSet
 from smelt_scaling.formatting import format_number
 from smelt_scaling.reporting.columns import MARK, Column, make_grid
@@ -45,9 +46,6 @@ GAPS = (
     Column(key="target_score", header="target", kind="percent"),
     Column(key="gap", header="gap, points", kind="number", digits=3, interval=True),
     Column(key="item_se", header="item se", kind="number", digits=2, optional=True),
-    Column(key="n_items", header="items", kind="printed"),
-    Column(key="tasks", header="tasks", kind="printed"),
-    Column(key="cells", header="cells", kind="printed", redundant=True),
 )
 
 CHANGES = (
@@ -122,7 +120,7 @@ def shots_document(frame: pd.DataFrame) -> Document:
     grids = []
     of_metric = dict(_by(changes, "metric"))
     for name, found in _by(rows, "metric"):
-        grids.append(make_grid(found, GAPS, heading=name))
+        grids.append(make_grid(found, GAPS, heading=f"{name}: {_rest_on(found[0])}"))
         if name in of_metric:
             grids.append(make_grid(of_metric[name], CHANGES))
     given = any(row["gap_lo"] is not None for row in rows)
@@ -201,6 +199,12 @@ def _in_points(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
     """Return a row with some columns and their ends in percentage points."""
     keys = [f"{name}{end}" for name in names for end in ("", "_lo", "_hi")]
     return {**row, **{key: round(100 * row[key], 9) for key in keys if row.get(key) is not None}}
+
+
+def _rest_on(row: Mapping[str, Any]) -> str:
+    """Write what the scores of a metric rest on, which is the same at every k."""
+    items = "items unknown" if row["n_items"] is None else counted(row["n_items"], "item")
+    return f"{counted(row['tasks'], 'task')}, {counted(row['cells'], 'cell')}, {items}"
 
 
 def _what(row: Mapping[str, Any]) -> str:

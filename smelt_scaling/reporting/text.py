@@ -116,17 +116,24 @@ def _aligned(grid: Grid, j: int, widest: int) -> list[list[str]]:
 
 
 def _narrowed(columns: list[list[list[str]]], numeric: tuple[bool, ...]) -> list[list[list[str]]]:
-    """Wrap columns of text, the widest first, where the table is too wide."""
+    """Wrap the widest columns of text, to one width, where the table is too wide."""
     narrow = list(columns)
-    text = sorted((j for j, n in enumerate(numeric) if not n), key=lambda j: -len(columns[j][0][0]))
-    for j in text:
-        excess = _total(narrow) - WIDTH
-        if excess <= 0:
-            break
-        width = max(NARROWEST, len(columns[j][0][0]) - excess)
+    widths = {j: len(columns[j][0][0]) for j, n in enumerate(numeric) if not n}
+    excess = _total(columns) - WIDTH
+    if excess <= 0 or not widths:
+        return narrow
+    width = next(
+        (
+            w
+            for w in range(max(widths.values()), NARROWEST, -1)
+            if sum(max(0, x - w) for x in widths.values()) >= excess
+        ),
+        NARROWEST,
+    )
+    for j in (j for j, wide in widths.items() if wide > width):
         folded = [fold(" ".join(line.strip() for line in cell), width) or [""] for cell in columns[j]]
-        width = max(len(line) for cell in folded for line in cell)
-        narrow[j] = [[line.ljust(width) for line in cell] for cell in folded]
+        reached = max(len(line) for cell in folded for line in cell)
+        narrow[j] = [[line.ljust(reached) for line in cell] for cell in folded]
     return narrow
 
 

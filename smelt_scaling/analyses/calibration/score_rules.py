@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smelt_scaling._cells import RawTable, to_numbers, to_text
-from smelt_scaling._schema import UNITS, Column, counted, first_rows, mend
+from smelt_scaling._schema import UNITS, Column, first_rows, mend
 from smelt_scaling._together import ONE_LOSS
 from smelt_scaling.errors import UsageError
 
@@ -220,7 +220,7 @@ def repeat_problems(
         for name, value in zip(("arch", "cell", "D", "run", "metric"), key, strict=True)
         if value
     )
-    more = f", as {counted(len(twice) - 1, 'row')} more" if len(twice) > 1 else ""
+    more = f", one of {len(twice)} such pairs" if len(twice) > 1 else ""
     return [
         f"{source}: rows {first + 1} and {row + 1} hold one score each of the same endpoint ({shown}){more}: an "
         "endpoint has one score per metric; delete one, or name repeats with --map run=COLUMN, horizons with "
