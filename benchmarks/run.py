@@ -23,6 +23,7 @@ NAMES = (
     "log_streaming",
     "event_files",
     "downstream_null",
+    "coverage",
     "domains",
     "power",
     "diagnostics",
@@ -35,7 +36,7 @@ PAGE = CHECKOUT / "docs" / "benchmarks.md"
 HEAD = """# Benchmarks
 
 Measured, never typed: `python benchmarks/run.py` runs everything, records `benchmarks/results/*.json` and rewrites this
-page; `--render` rewrites it from what is recorded.
+page; `--render` rewrites it from what is recorded. The coverage of intervals takes hours; stopped, it goes on.
 Clocks of shared machines are noisy: look at ratios taken within one process, and at minima and medians.
 `pytest benchmarks` times the kernels alone, to compare two versions of the code on one machine.
 """

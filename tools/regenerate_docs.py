@@ -27,6 +27,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import doctest
+import importlib
 import io
 import os
 import re
@@ -416,9 +417,24 @@ def _choices(parameter: Any) -> str:
     return "\\|".join(str(getattr(choice, "value", choice)) for choice in choices or ())
 
 
+def coverage(part: str) -> Callable[[], list[str]]:
+    """Return what makes a table of recorded coverage."""
+
+    def lines() -> list[str]:
+        if str(ROOT) not in sys.path:  # the benchmarks are a package of the checkout alone
+            sys.path.append(str(ROOT))
+        made: list[str] = importlib.import_module("benchmarks.coverage").part(part)
+        return made
+
+    return lines
+
+
 #: What can stand under ``<!-- generated: NAME -->``.
 TABLES: dict[str, Callable[[], list[str]]] = {
     "commands": commands,
+    "coverage-default": coverage("default"),
+    "coverage-objectives": coverage("objectives"),
+    "coverage-worlds": coverage("worlds"),
     "endpoint-columns": endpoint_columns,
     "log-formats": log_formats,
     "log-roles": log_roles,

@@ -10,15 +10,12 @@ from smelt_scaling.analyses.side import SAMPLED
 from smelt_scaling.analyses.view import IntervalKind, Side, View
 from smelt_scaling.errors import Note, info, warning
 from smelt_scaling.formatting import format_percent, format_quantity
+from smelt_scaling.resampling.measured import COVERAGE, coverage_words
 
 __all__ = ["gain_notes", "table_notes"]
 
 Row = Mapping[str, Any]
 
-#: Measured in simulated worlds that obey the model; see the page on intervals.
-WILD_COVERAGE = (
-    "intervals of the wild bootstrap (wild-cr3) cover about 92 to 94 % at nominal 95 % in simulated worlds"
-)
 #: A budget this many times outside the runs is beyond any extrapolation worth a number.
 FAR = 1e3
 
@@ -46,7 +43,10 @@ def interval_note(
         ]
     if any(row[given] is not None or row.get("hi_unreachable") for row in rows):
         said = [info("sampling_only", "intervals hold the sampling of cells under this law only")]
-        return [*said, warning("interval_coverage", WILD_COVERAGE)] if interval == "wild-cr3" else said
+        if interval in COVERAGE:
+            message = f"intervals of --interval {interval} {coverage_words(interval)}"
+            said.append(warning("interval_coverage", message))
+        return said
     why = (
         "too few draws for this level"
         if interval in SAMPLED

@@ -151,9 +151,9 @@ RESAMPLING: dict[str, NoteCode] = {
     ),
     "interval_coverage": NoteCode(
         "warning",
-        "The chosen objective is known to give intervals that cover less than their nominal level.",
-        "Harmless for point estimates. For an interval to publish use the default --delta 1e-3, or say that a nominal "
-        "95 % covers about 90 to 93 %.",
+        "Intervals of the chosen objective (--delta) or kind (--interval) are known to cover less than their level.",
+        "Harmless for point estimates. For an interval to publish use percentiles of the default objective, without "
+        "--delta and --interval, or name the coverage that the note states beside it.",
     ),
     "sampling_only": NoteCode(
         "info",

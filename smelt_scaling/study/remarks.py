@@ -14,6 +14,7 @@ from smelt_scaling.endpoints import Endpoints
 from smelt_scaling.errors import Note, info, warning
 from smelt_scaling.fitting import FitSettings
 from smelt_scaling.laws import AdditiveLaw
+from smelt_scaling.resampling.measured import coverage_words
 from smelt_scaling.study.model import Bootstrap
 
 __all__ = ["answered", "measured_apart", "row_note", "study_notes", "why_not_by_row"]
@@ -59,12 +60,7 @@ def study_notes(
     notes += measured_apart(endpoints)
     notes += _pairing(bootstrap, labels)
     notes += _draws(bootstrap, len(labels))
-    if settings.delta == "auto" or settings.delta == float("inf"):
-        message = (
-            "percentile intervals of least squares and of --delta auto cover about 90 to 93 % "
-            "at nominal 95 % in simulated worlds"
-        )
-        notes.append(warning("interval_coverage", message))
+    notes += _coverage(settings)
     return notes
 
 
@@ -99,6 +95,14 @@ def row_note(endpoints: Endpoints, verb: str) -> Note:
             "with --map run=COLUMN"
         )
     return warning("row_resampling", message, len(endpoints))
+def _coverage(settings: FitSettings) -> list[Note]:
+    """Say so where percentile intervals of the chosen objective are known to cover less than their level."""
+    chosen = {"delta auto": settings.delta == "auto", "delta inf": settings.delta == float("inf")}
+    return [
+        warning("interval_coverage", f"percentile intervals of --{choice} {coverage_words(choice)}")
+        for choice, holds in chosen.items()
+        if holds
+    ]
 
 
 def _own_flops(law: AdditiveLaw, endpoints: Endpoints, settings: FitSettings) -> list[Note]:
