@@ -58,11 +58,13 @@ VARIANTS = (
 #: The first of all with more replicates: what their number does.
 FINER = Setting("half", replicates=1999)
 
-#: What to do in which order, as (setting, worlds): what matters most is there first, and the rest grows together.
+#: What to do in which order, as (setting, worlds): what matters most is there first, and all grows together.
 STEPS: tuple[tuple[Setting, int], ...] = (
-    *((one, upto) for upto in range(100, 1001, 100) for one in MAIN),
-    *((one, 100) for one in VARIANTS),
-    (FINER, 100),
+    *((one, upto) for upto in (100, 200, 350) for one in MAIN),
+    *((one, 50) for one in (*VARIANTS, FINER)),
+    *((one, 500) for one in MAIN),
+    *((one, 100) for one in (*VARIANTS, FINER)),
+    *((one, 1000) for one in MAIN),
     *((one, upto) for upto in (200, 300, 500, 1000) for one in VARIANTS),
 )
 
