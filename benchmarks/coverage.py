@@ -300,7 +300,10 @@ def part(name: str) -> list[str]:
 
 def largest_error(rows: Iterable[Row]) -> float:
     """Return the largest Monte-Carlo standard error of some rows' percentile intervals."""
-    return max(group["error"] for row in rows for group in row["intervals"]["percentile"]["groups"].values())
+    return max(
+        (group["error"] for row in rows for group in row["intervals"]["percentile"]["groups"].values()),
+        default=0.0,
+    )
 
 
 def _points(share: float) -> str:

@@ -60,11 +60,13 @@ FINER = Setting("half", replicates=1999)
 
 #: What to do in which order, as (setting, worlds): what matters most is there first, and all grows together.
 STEPS: tuple[tuple[Setting, int], ...] = (
-    *((one, upto) for upto in (100, 200, 350) for one in MAIN),
-    *((one, 50) for one in (*VARIANTS, FINER)),
-    *((one, 500) for one in MAIN),
+    *((one, 200) for one in MAIN),
+    *((one, 50) for one in VARIANTS[:10]),
+    (FINER, 30),
+    *((one, 50) for one in VARIANTS[10:]),
+    *((one, 350) for one in MAIN),
     *((one, 100) for one in (*VARIANTS, FINER)),
-    *((one, 1000) for one in MAIN),
+    *((one, upto) for upto in (500, 1000) for one in MAIN),
     *((one, upto) for upto in (200, 300, 500, 1000) for one in VARIANTS),
 )
 
