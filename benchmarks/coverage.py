@@ -10,6 +10,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 if __name__ == "__main__":  # as a script, only its own folder is on the path
@@ -101,7 +102,8 @@ def summarise(worlds: list[dict[str, Any]], true: Array) -> dict[str, Any]:
         held, width = covered(worlds, kind, true)
         if np.isnan(held).all():
             continue
-        groups = {group: _group(held[:, own], width[:, own]) for group, own in of.items()}
+        index = np.array([world["index"] for world in worlds if kind in world["ends"]])
+        groups = {group: _group(held[:, own], width[:, own], index) for group, own in of.items()}
         shares = {
             name: float(np.nanmean(column))
             for name, column in zip(QUANTITIES, held.T, strict=True)
@@ -117,16 +119,21 @@ def summarise(worlds: list[dict[str, Any]], true: Array) -> dict[str, Any]:
     return result
 
 
-def _group(held: Array, width: Array) -> dict[str, float] | None:
-    """Return coverage of quantities that are reported together; None where none has a truth."""
+def _group(held: Array, width: Array, index: NDArray[np.intp]) -> dict[str, float] | None:
+    """Return coverage of quantities that are reported together; None where none has a truth.
+
+    Worlds of one number resemble each other whatever their noise, so they count as one in the standard error.
+    """
     known = ~np.isnan(held).all(axis=0)
     given = ~np.isnan(held[:, known]).any(axis=1)
     if not known.any() or not given.any():
         return None
     by_world = held[given][:, known].mean(axis=1)
+    alike = np.unique(index[given], return_inverse=True)[1]
+    by_number = np.bincount(alike, by_world) / np.bincount(alike)
     return {
         "coverage": float(by_world.mean()),
-        "error": float(by_world.std() / np.sqrt(len(by_world))),
+        "error": float(by_number.std() / np.sqrt(len(by_number))),
         "width": float(np.median(width[given][:, known])),
         "refused": float(1 - given.mean()),
     }
@@ -141,6 +148,12 @@ def collect(path: Path, seed: int = SEED) -> dict[str, Any]:
         worlds = [found[setting][i] for i in sorted(found[setting])]
         named = {"noise": setting.noise, "objective": setting.objective}
         rows.append(named | _rounded(summarise(worlds, truth(NOISES[setting.noise]))))
+    mains = {setting.noise for setting in MAIN}
+    pooled: dict[str, list[dict[str, Any]]] = {}
+    for setting in sorted(found.keys() & set(order) - {FINER}, key=order.index):
+        if setting.noise in mains:
+            pooled.setdefault(setting.objective, []).extend(found[setting].values())
+    true = truth(NOISES[MAIN[0].noise])  # that of all three
     return {
         "level": LEVEL,
         "seed": seed,
@@ -149,6 +162,7 @@ def collect(path: Path, seed: int = SEED) -> dict[str, Any]:
         "version": sorted(versions(path)),
         "cpu_hours": round(cpu_seconds(path) / 3600, 1),
         "rows": rows,
+        "together": {name: _rounded(summarise(worlds, true)) for name, worlds in pooled.items()},
         "finer": _rounded(finer(found)),
     }
 
@@ -234,33 +248,42 @@ def _plain(share: float) -> str:
     return f"{share:.3f}".removeprefix("0")
 
 
-def extremes(rows: Iterable[Row], kind: str) -> tuple[float, float]:
-    """Return the lowest and the highest coverage of a group in some rows."""
-    shares = [group["coverage"] for row in rows for group in row["intervals"][kind]["groups"].values()]
-    return min(shares), max(shares)
+def extremes(values: Row, objective: str, kind: str) -> tuple[float, float]:
+    """Return the lowest and the highest coverage of a group in all worlds that obey the law together."""
+    groups = values["together"][objective]["intervals"][kind]["groups"].values()
+    return min(group["coverage"] for group in groups), max(group["coverage"] for group in groups)
+
+
+def titled(values: Row, objective: str) -> list[tuple[str, Row]]:
+    """Return the rows of an objective in the worlds that obey the law, then all of these together, with titles."""
+    rows = [(NOISES[row["noise"]].title, row) for row in of_objective(values, objective, main=True)]
+    return [*rows, ("all together", values["together"][objective])] if rows else []
 
 
 def default_part(values: Row) -> list[str]:
     """Return coverage of every kind of interval in the worlds that obey the law, as lines of a page."""
-    rows = of_objective(values, main=True)
+    rows = titled(values, "default")
     lines = coverage_table(
-        (f"{kind}, {NOISES[row['noise']].title}", row, kind)
+        (f"{kind}, {title}", row, kind)
         for kind in INTERVALS
-        for row in rows
+        for title, row in rows
         if kind in row["intervals"]
     ).splitlines()
-    lines += [
-        "",
-        f"Monte-Carlo standard errors of the percentile rows are up to {_points(largest_error(rows))}.",
-    ]
+    together = values["together"]["default"]
+    said = [f"Of the {len(QUANTITIES)} quantities, in all these worlds together,"]
+    for kind, found in together["intervals"].items():
+        (low, least), (high, most) = found["lowest"], found["highest"]
+        said.append(f"{kind} intervals cover {_plain(least)} ({low}) to {_plain(most)} ({high}),")
+    said[-1] = said[-1].removesuffix(",") + "."
+    error = _points(largest_error(row for _, row in rows))
+    said.append(f"Monte-Carlo standard errors of the percentile rows are up to {error}.")
     if more := values["finer"]:
-        lines[-1] += (
-            f" {values['replicates']} replicates stand for all: in the first {more['worlds']} worlds with "
-            f"{NOISES[more['noise']].title}, all quantities together cover {_plain(more['coverage_few'])}, with "
-            f"{more['replicates']} replicates {_plain(more['coverage_many'])}; widths are {more['width_ratio']:.3f} of "
-            "those."
+        said.append(
+            f"Each world has {values['replicates']} replicates, which stand for more: in {more['worlds']} worlds "
+            f"with {more['replicates']}, all quantities together are covered {_plain(more['coverage_many'])} in place "
+            f"of {_plain(more['coverage_few'])}, by intervals {1 / more['width_ratio']:.3f} times as wide in the median."
         )
-    return lines
+    return [*lines, "", *wrap(" ".join(said), 118)]
 
 
 def worlds_part(values: Row) -> list[str]:
@@ -279,12 +302,14 @@ def worlds_part(values: Row) -> list[str]:
 
 def objectives_part(values: Row) -> list[str]:
     """Return coverage of the other objectives."""
-    every = [row for name in OBJECTIVE_TITLES if name != "default" for row in of_objective(values, name)]
-    lines = [
-        (f"{OBJECTIVE_TITLES[row['objective']]}, {NOISES[row['noise']].title}", row, "percentile")
-        for row in every
+    every = [
+        (f"{name}, {title}", row)
+        for objective, name in OBJECTIVE_TITLES.items()
+        if objective != "default"
+        for title, row in titled(values, objective)
     ]
-    said = f"Monte-Carlo standard errors are up to {_points(largest_error(every))}."
+    lines = [(title, row, "percentile") for title, row in every]
+    said = f"Monte-Carlo standard errors are up to {_points(largest_error(row for _, row in every))}."
     return [*coverage_table(lines).splitlines(), "", said]
 
 
