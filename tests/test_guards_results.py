@@ -576,7 +576,6 @@ def of_a_new_run(share, horizons=6):
     return notes_of(predict(fit(rows, law, bootstrap=100), at, new_run=True))
 
 
-#: Code -> the least that raises it.
 def planned(runs, **options):
     """Return the notes of a plan from a study of runs; from published surfaces for None."""
     if runs is None:
@@ -584,7 +583,6 @@ def planned(runs, **options):
     return notes_of(plan(fit(runs, bootstrap=0), **options))
 
 
-def probed(**columns):
 def probed(bootstrap=0, **columns):
     """Probe six documents of one cell; some columns replaced."""
     plain = {"probe": "sink", "cell": "c", "doc": list("abcdef"), "position": 9, "value": 0.5}
@@ -593,6 +591,7 @@ def probed(bootstrap=0, **columns):
 
 TINY = ModelConfig(hidden=64, layers=2, heads=4, kv_heads=2, head_dim=16, d_ff=96)
 
+#: Code -> the least that raises it.
 SCENARIOS: dict[str, Callable[[], tuple[Note, ...]]] = {
     "ignored_columns": lambda: read(mood=["good", "bad"]),
     "trimmed_text": lambda: read(arch=[" a", "a "]),

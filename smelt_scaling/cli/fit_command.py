@@ -57,7 +57,6 @@ def fit_runs(
     from smelt_scaling.cli.next_step import next_lines
     from smelt_scaling.cli.output import describe_call, emit, hint_lines, talk, tell_notes, writing
     from smelt_scaling.cli.parse import parse_delta, parse_pins, parse_starts
-    from smelt_scaling.cli.progress import progress_bar
     from smelt_scaling.cli.sources import read_runs, replaced_study
     from smelt_scaling.reporting import render_study
     from smelt_scaling.study import check_folder, fit

@@ -239,8 +239,8 @@ def parse_pins(texts: Iterable[str] | None) -> dict[str, Pin | dict[str, Pin]]:
     {'ours': {'E': (1.6, 'paloma/macro')}}
     """
     pins: dict[str, Pin | dict[str, Pin]] = {}
-    typed = ([text] if text.count("=") == 1 else pieces([text]) for text in texts or ())
-    for piece in chain.from_iterable(typed):
+    listed = ([text] if text.count("=") == 1 else pieces([text]) for text in texts or ())
+    for piece in chain.from_iterable(listed):
         left, _, right = piece.rpartition("=")
         arch, colon, name = left.rpartition(":")
         typed, at, tag = (part.strip() for part in right.partition("@"))

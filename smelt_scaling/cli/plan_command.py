@@ -57,6 +57,7 @@ def show_plan(
 ) -> None:
     """Tabulate candidates."""
     from smelt_scaling.analyses import plan, read_design
+    from smelt_scaling.cli.bars import progress_bar
     from smelt_scaling.cli.output import finish
     from smelt_scaling.cli.parse import (
         parse_budget,
@@ -67,7 +68,6 @@ def show_plan(
         parse_pairs,
     )
     from smelt_scaling.cli.parse_named import parse_box
-    from smelt_scaling.cli.progress import progress_bar
     from smelt_scaling.cli.sources import open_source, table_provenance
 
     asked_budget, money = parse_budget("--budget", budget), parse_budget("--fund", fund)

@@ -95,6 +95,8 @@ def row_note(endpoints: Endpoints, verb: str) -> Note:
             "with --map run=COLUMN"
         )
     return warning("row_resampling", message, len(endpoints))
+
+
 def _coverage(settings: FitSettings) -> list[Note]:
     """Say so where percentile intervals of the chosen objective are known to cover less than their level."""
     chosen = {"delta auto": settings.delta == "auto", "delta inf": settings.delta == float("inf")}

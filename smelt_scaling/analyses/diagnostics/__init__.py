@@ -7,6 +7,7 @@ from smelt_scaling.analyses.diagnostics.fairness import budget_fairness
 from smelt_scaling.analyses.diagnostics.findings import Finding
 from smelt_scaling.analyses.diagnostics.headline import Headline, headline_of, refitted
 from smelt_scaling.analyses.diagnostics.identifiability import identifiability
+from smelt_scaling.analyses.diagnostics.law_comparison import compare_laws
 from smelt_scaling.analyses.diagnostics.left_out import influence
 from smelt_scaling.analyses.diagnostics.noise import noise_anatomy
 from smelt_scaling.analyses.diagnostics.panel import sensitivity
@@ -19,6 +20,7 @@ __all__ = [
     "Headline",
     "budget_fairness",
     "cluster_covariance",
+    "compare_laws",
     "headline_of",
     "identifiability",
     "influence",
@@ -28,7 +30,6 @@ __all__ = [
     "row_influence",
     "sensitivity",
 ]
-from smelt_scaling.analyses.diagnostics.law_comparison import compare_laws
 from smelt_scaling.analyses.diagnostics.law_findings import compare_laws_findings
 
 __all__ = ["Finding", "Headline", "compare_laws", "compare_laws_findings", "headline_of", "refitted"]
