@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors, which do not 
     from smelt_scaling.analyses import ce_gain as ce_gain
     from smelt_scaling.analyses import compare_levels as compare_levels
     from smelt_scaling.analyses import design_report as design_report
+    from smelt_scaling.analyses import diagnose as diagnose
     from smelt_scaling.analyses import domains as domains
     from smelt_scaling.analyses import downstream as downstream
     from smelt_scaling.analyses import endpoint_grid as endpoint_grid
@@ -91,6 +92,7 @@ _EXPORTS = {
     "compare_levels": "smelt_scaling.analyses",
     "default_sparsities": "smelt_scaling.endpoints",
     "design_report": "smelt_scaling.analyses",
+    "diagnose": "smelt_scaling.analyses",
     "downstream": "smelt_scaling.analyses",
     "domains": "smelt_scaling.analyses",
     "endpoint_grid": "smelt_scaling.analyses",

@@ -9,6 +9,7 @@ from smelt_scaling.analyses.budget_matches import match_budgets
 from smelt_scaling.analyses.calibration import downstream, read_scores
 from smelt_scaling.analyses.conventions import parameter_conventions
 from smelt_scaling.analyses.design import design_report
+from smelt_scaling.analyses.diagnostics import diagnose
 from smelt_scaling.analyses.fairness import audit_fairness
 from smelt_scaling.analyses.frames import notes_of
 from smelt_scaling.analyses.gadre import gadre_forecast
@@ -34,6 +35,7 @@ __all__ = [
     "flops_report",
     "gadre_forecast",
     "length_gains",
+    "diagnose",
     "domains",
     "match_budgets",
     "notes_of",

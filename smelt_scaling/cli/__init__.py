@@ -16,6 +16,7 @@ from smelt_scaling.cli.ablations_command import register as register_ablations
 from smelt_scaling.cli.allocate_command import register as register_allocate
 from smelt_scaling.cli.ce_gain_command import register as register_ce_gain
 from smelt_scaling.cli.check_command import register as register_check
+from smelt_scaling.cli.diagnose_command import register as register_diagnose
 from smelt_scaling.cli.domains_command import register as register_domains
 from smelt_scaling.cli.downstream_command import register as register_downstream
 from smelt_scaling.cli.endpoints_command import register as register_endpoints
@@ -72,6 +73,7 @@ for register in (
     register_shots,
     register_ablations,
     register_probes,
+    register_diagnose,
     register_plan,
     register_flops,
     register_match,

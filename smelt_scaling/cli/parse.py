@@ -163,12 +163,12 @@ def parse_noise(texts: Iterable[str] | None) -> float | dict[str, float] | None:
     >>> parse_noise(["0.002"]), parse_noise(["loss=.002,core=.5"])
     (0.002, {'loss': 0.002, 'core': 0.5})
     """
-    typed = pieces(texts)
+    listed = pieces(texts)
     values = {}
-    for piece in typed:
+    for piece in listed:
         name, _, typed = piece.rpartition("=")
         value = plain_number(typed)
-        if value is None or (name == "" and len(typed) > 1):
+        if value is None or (name == "" and len(listed) > 1):
             raise UsageError(f"--noise {piece}: write 0.002, or one for each such as loss=0.002,core=0.5")
         values[name.strip()] = value
     return values.get("", values) if values else None

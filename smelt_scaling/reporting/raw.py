@@ -25,6 +25,7 @@ TABLES = (
     *("calibration", "wins", "points", "curve"),
     *("ratios", "comparisons", "changes", "tasks", "summary", "dunnett", "tukey"),
     *("pairs", "sharing", "correlation", "members"),
+    *("headline", "parts"),
     *("totals", "conventions", "cache", "searches", "windows"),
     *("sequence", "power", "needed"),
 )

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from smelt_scaling._json import dumps
 from smelt_scaling.analyses.design import PARTS
+from smelt_scaling.analyses.diagnostics.diagnosis import part_frame
 from smelt_scaling.analyses.frames import notes_of
 from smelt_scaling.errors import CAPTIONED, Note, UsageError
 from smelt_scaling.reporting.budgets import flops_document, grid_document, match_document
 from smelt_scaling.reporting.design import design_document
+from smelt_scaling.reporting.diagnostics.document import diagnosis_document
 from smelt_scaling.reporting.document import Document
 from smelt_scaling.reporting.downstream import downstream_document
 from smelt_scaling.reporting.html import to_html
@@ -84,6 +86,8 @@ def render_frame(
     """
     notes = notes_of(frame) if notes is None else notes
     if form == "csv":
+        if part is not None and "parts" in frame.attrs:
+            return to_csv(plain_rows(part_frame(frame, part)))
         return to_csv(frame.attrs[part] if part in PARTS else plain_rows(frame))
     if form == "json":
         record = frame_record(
@@ -99,6 +103,7 @@ def render_frame(
         | MEASURED_LAYOUTS
         | SPLIT_LAYOUTS
         | {"check": partial(design_document, part=part), "downstream": downstream_document}
+        | {"diagnose": partial(diagnosis_document, part=part)}
         | {"flops": flops_document, "match": match_document, "grid": grid_document}
         | {
             "check": partial(design_document, part=part),
@@ -113,6 +118,7 @@ def render_frame(
 
 #: A column that only the frame of one analysis has -> that analysis.
 _TELLING = {
+    "verdict": "diagnose",
     "forward_flops": "flops",
     "toml": "match",
     "step": "grid",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from smelt_scaling.analyses.diagnostics.covariance import ClusterCovariance, cluster_covariance
+from smelt_scaling.analyses.diagnostics.diagnosis import diagnose
 from smelt_scaling.analyses.diagnostics.fairness import budget_fairness
 from smelt_scaling.analyses.diagnostics.findings import Finding
 from smelt_scaling.analyses.diagnostics.headline import Headline, headline_of, refitted
@@ -21,6 +22,7 @@ __all__ = [
     "budget_fairness",
     "cluster_covariance",
     "compare_laws",
+    "diagnose",
     "headline_of",
     "identifiability",
     "influence",

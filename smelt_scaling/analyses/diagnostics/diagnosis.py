@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from smelt_scaling.analyses.diagnostics.findings import VERDICTS, Finding
 from smelt_scaling.analyses.diagnostics.headline import headline_of
@@ -20,7 +20,7 @@ from smelt_scaling.study import Study
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["PARTS", "Part", "diagnose"]
+__all__ = ["PARTS", "Part", "diagnose", "part_frame", "tables_of"]
 
 Progress = Callable[[int, int], None]
 
@@ -31,26 +31,66 @@ class Part:
 
     Parameters
     ----------
-    module : str
-        Module of this package that holds it.
-    name : str
-        Its function of a study, which returns a frame.
+    run, findings : str
+        ``module:function`` of this package: from a study to a frame, and from that to lines.
     says : str
         What it answers, in a few words.
+    takes_interval : bool
+        Whether it takes ``interval``; all take ``level`` but the fairness of budgets.
     """
 
-    module: str
-    name: str
+    run: str
+    findings: str
     says: str
-
-    def functions(self) -> tuple[Callable[..., pd.DataFrame], Callable[[pd.DataFrame], list[Finding]]]:
-        """Return the function that makes the frame, and the one that reads its findings."""
-        found = import_module(f"smelt_scaling.analyses.diagnostics.{self.module}")
-        return getattr(found, self.name), getattr(found, f"{self.name}_findings")
+    takes_level: bool = True
+    takes_interval: bool = True
 
 
 #: The parts, in the order in which a reader asks.
-PARTS: dict[str, Part] = {}
+PARTS: dict[str, Part] = {
+    "fairness": Part(
+        run="fairness:budget_fairness",
+        findings="fairness:budget_fairness_findings",
+        says="whether the budgets were equal",
+        takes_level=False,
+        takes_interval=False,
+    ),
+    "sensitivity": Part(
+        run="panel:sensitivity",
+        findings="panel_findings:sensitivity_findings",
+        says="how the gain moves with choices",
+    ),
+    "influence": Part(
+        run="left_out:influence",
+        findings="left_out_findings:influence_findings",
+        says="what leaving things out does, and what the law predicts of them",
+    ),
+    "noise": Part(
+        run="noise:noise_anatomy",
+        findings="noise_findings:noise_anatomy_findings",
+        says="how the noise looks",
+        takes_interval=False,
+    ),
+    "identifiability": Part(
+        run="identifiability:identifiability",
+        findings="identifiability_findings:identifiability_findings",
+        says="what the design identifies",
+        takes_interval=False,
+    ),
+    "laws": Part(
+        run="law_comparison:compare_laws",
+        findings="law_findings:compare_laws_findings",
+        says="what the architectures share, and which law predicts",
+    ),
+}
+
+
+def _function(name: str) -> Callable[..., Any]:
+    module, _, function = name.partition(":")
+    found: Callable[..., Any] = getattr(
+        import_module(f"smelt_scaling.analyses.diagnostics.{module}"), function
+    )
+    return found
 
 
 def diagnose(
@@ -84,7 +124,7 @@ def diagnose(
     -------
     DataFrame
         One row per finding: ``part, check, value, verdict, remedy``. ``.attrs`` holds ``notes``, ``settings``, the
-        gain itself as the only row of ``headline``, and the tables of every part under its name, further ones beside.
+        gain itself as the only row of ``headline``, and ``parts``: name -> its ``rows``, ``settings`` and further tables.
 
     Raises
     ------
@@ -115,31 +155,26 @@ def diagnose(
         interval=interval,
     )
     found = [_gain_finding(gain, level)]
-    tables: dict[str, Carried] = {}
+    tables: dict[str, dict[str, Any]] = {}
     told: list[Note] = [*notes, *notes_of(gain)]
     for done, name in enumerate(chosen):
         if progress is not None:
             progress(name, done, len(chosen))
-        run, findings = PARTS[name].functions()
+        part = PARTS[name]
+        more: dict[str, Any] = {"level": level} if part.takes_level else {}
+        if part.takes_interval:
+            more["interval"] = interval
         try:
-            frame = run(study, **asked)
-        except (
-            SmeltScalingError
-        ) as error:  # one part that this table cannot answer leaves the others standing
-            found.append(
-                Finding(
-                    part=name,
-                    check=PARTS[name].says,
-                    value="not available",
-                    verdict="unknown",
-                    remedy=str(error),
-                )
+            frame = _function(part.run)(study, **asked, **more)
+        except SmeltScalingError as error:  # what this table cannot answer leaves the other parts standing
+            line = Finding(
+                part=name, check=part.says, value="not available", verdict="unknown", remedy=str(error)
             )
+            found.append(line)
             continue
-        found += findings(frame)
+        found += _function(part.findings)(frame)
         told += notes_of(frame)
-        tables[name] = _rows(frame)
-        tables |= {str(key): rows for key, rows in frame.attrs.items() if isinstance(rows, Carried)}
+        tables[name] = tables_of(frame)
     if progress is not None:
         progress("", len(chosen), len(chosen))
     frame = finish_frame(
@@ -152,7 +187,35 @@ def diagnose(
         parts=list(chosen),
     )
     frame.attrs["headline"] = _rows(gain)
-    frame.attrs |= tables
+    frame.attrs["parts"] = tables
+    return frame
+
+
+def tables_of(frame: pd.DataFrame) -> dict[str, Any]:
+    """Return everything a part found as plain values: ``rows``, ``settings`` and its further tables."""
+    further = {str(key): value for key, value in frame.attrs.items() if isinstance(value, Carried)}
+    return {"rows": _rows(frame), "settings": frame.attrs["settings"], **further}
+
+
+def part_frame(diagnosis: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Return the frame of one part of a diagnosis.
+
+    Raises
+    ------
+    UsageError
+        If it is not there.
+    """
+    import pandas as pd
+
+    parts = diagnosis.attrs["parts"]
+    if name not in parts:
+        raise UsageError(f"part {name!r} is not in this diagnosis; it holds {', '.join(parts) or 'none'}")
+    held = dict(parts[name])
+    frame = pd.DataFrame(held.pop("rows"))
+    frame.attrs = {
+        "notes": [],
+        **{key: value if key == "settings" else Carried(value) for key, value in held.items()},
+    }
     return frame
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from smelt_scaling.analyses.budgets import round_budgets
 from smelt_scaling.analyses.pairing import pair_names
 from smelt_scaling.analyses.view import check_budgets, common_window, view_of
 from smelt_scaling.endpoints import Endpoints
@@ -96,8 +97,8 @@ def headline_of(
     target, reference : str, optional
         As for `ce_gain`.
     budget : float, optional
-        By default the largest power of ten among the budgets that the runs of both cover; their geometric middle if
-        there is none.
+        By default the largest power of ten among the budgets that the runs of both cover; about their geometric middle
+        if there is none.
     sparsity : float, optional
         By default the middle one of the default sparsities at which both surfaces hold.
 
@@ -120,8 +121,7 @@ def headline_of(
         window = common_window(pair)
         if window is None or not window[0] <= window[1]:
             raise UsageError("budget: the runs of the two have none in common; name one with --budget 1e21")
-        power = 10.0 ** np.floor(np.log10(window[1]))
-        budget = float(power if power >= window[0] else np.sqrt(window[0]) * np.sqrt(window[1]))
+        budget = round_budgets(*window)[-1]
     (budget,) = check_budgets(budget).tolist()
     grid = view.sparsity_grid(None if sparsity is None else [sparsity], pair)
     chosen = sorted(grid, key=lambda s: s or 0.0)[len(grid) // 2]
