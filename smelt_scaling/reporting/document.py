@@ -44,6 +44,8 @@ class Grid:
         One per row, empty where there is none; a last column where there is room, a line below the row in plain text.
     remark_header : str
         Head of that column.
+    remark_mark : str
+        What a remark below a row begins with.
     side_by_side : bool
         Whether each column is a thing of its own; where the table is too wide it is cut into blocks of whole columns.
     redundant : tuple of bool
@@ -56,6 +58,7 @@ class Grid:
     heading: str = ""
     remarks: tuple[str, ...] = ()
     remark_header: str = ""
+    remark_mark: str = "†"
     side_by_side: bool = False
     redundant: tuple[bool, ...] = ()
 

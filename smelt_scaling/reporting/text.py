@@ -42,7 +42,7 @@ def _lines(grid: Grid) -> list[str]:
     for i in range(len(grid.rows)):
         lines += _joined([wrapped[i + 1] for wrapped in narrow])
         if grid.remarks and grid.remarks[i]:
-            lines += fold(grid.remarks[i], first="    † ", indent="      ")
+            lines += fold(grid.remarks[i], first=f"    {grid.remark_mark} ", indent="      ")
     return [*lines, *_legend(lines, grid)]
 
 

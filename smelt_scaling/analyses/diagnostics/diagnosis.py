@@ -124,7 +124,7 @@ def diagnose(
     -------
     DataFrame
         One row per finding: ``part, check, value, verdict, remedy``. ``.attrs`` holds ``notes``, ``settings``, the
-        gain itself as the only row of ``headline``, and ``parts``: name -> its ``rows``, ``settings`` and further tables.
+        gain itself as the only row of ``headline``, and ``parts``: name -> its ``rows``, ``settings``, further tables.
 
     Raises
     ------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from smelt_scaling.analyses.diagnostics.diagnosis import PARTS, part_frame
@@ -79,13 +80,7 @@ def _findings(rows: list[dict[str, Any]]) -> Grid:
     """Return findings with what to do about each below it."""
     grid = make_grid(rows, FINDINGS)
     remarks = tuple(row["remedy"] or "" for row in rows)
-    return Grid(
-        headers=grid.headers,
-        numeric=grid.numeric,
-        rows=grid.rows,
-        remarks=remarks,
-        remark_header="what to do",
-    )
+    return replace(grid, remarks=remarks, remark_header="what to do", remark_mark="-")
 
 
 def _counted(rows: list[dict[str, Any]]) -> str:
