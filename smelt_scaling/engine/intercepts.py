@@ -162,14 +162,14 @@ class RandomIntercepts:
         for j, (part, (terms, within, jacobian, mean, slopes)) in enumerate(
             zip(self._parts, sides, strict=True)
         ):
-            own = self._theta[j]
+            place = self._theta[j]
             share = part.weight / weights[:, j, None]
             pull = (inverse[2 * j] * spread[j] + inverse[1] * spread[1 - j])[:, part.own]
             force = share * within
             f += 0.5 * np.einsum("rn,rn->r", within, force)
             f += 0.5 * np.einsum("rg,rg->r", mean, pull)
             force = force + (pull / part.total)[:, part.row] * part.weight
-            g[:, own] = np.einsum("rpn,rn->rp", jacobian, force)
+            g[:, place] = np.einsum("rpn,rn->rp", jacobian, force)
             inside = jacobian - slopes[:, :, part.row]
             block = np.matmul(inside * share[:, None], inside.transpose(0, 2, 1))
             block += np.matmul(slopes * inverse[2 * j][:, None, part.own], slopes.transpose(0, 2, 1))
@@ -180,7 +180,7 @@ class RandomIntercepts:
                 for a, row in enumerate(columns):
                     for b, column in enumerate(columns):
                         block[:, row, column] += bend[:, a, b]
-            h[:, own, own] += block
+            h[:, place, place] += block
         first, second = (self._spread(part, side[4]) for part, side in zip(self._parts, sides, strict=True))
         cross = np.matmul(first * inverse[1][:, None], second.transpose(0, 2, 1))
         h[:, self._theta[0], self._theta[1]] = cross

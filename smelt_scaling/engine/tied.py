@@ -51,7 +51,7 @@ class Tie:
     @property
     def size(self) -> int:
         """Number of free coordinates."""
-        return self.matrix.shape[1]
+        return int(self.matrix.shape[1])
 
     def equal(self, first: int, second: int, ratio: float = 1.0) -> Tie:
         """Return the tie with ``theta[second] = ratio * theta[first]`` as well, for two free parameters; ratio > 0."""
@@ -244,15 +244,10 @@ class Stacked:
     def value(self, theta: Array, weights: Array, observed: Array, delta: Array) -> Array:
         """Return f, shape (R,)."""
         data = np.atleast_2d(observed)
-        return np.sum(
-            [
-                part.value(theta[:, own], weights[:, rows], data[:, rows], factor * delta)
-                for part, own, rows, factor in zip(
-                    self._parts, self._theta, self._rows, self._factors, strict=True
-                )
-            ],
-            axis=0,
-        )
+        f = np.zeros(len(theta))
+        for part, own, rows, factor in zip(self._parts, self._theta, self._rows, self._factors, strict=True):
+            f += part.value(theta[:, own], weights[:, rows], data[:, rows], factor * delta)
+        return f
 
     def derivatives(
         self, theta: Array, weights: Array, observed: Array, delta: Array

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from smelt_scaling.analyses.diagnostics.headline import Headline
-from smelt_scaling.analyses.view import SAMPLED, IntervalKind, View, ends
+from smelt_scaling.analyses.side import SAMPLED
+from smelt_scaling.analyses.view import IntervalKind, View, ends
 from smelt_scaling.errors import SmeltScalingError
 
 __all__ = ["gamma_row"]

@@ -33,7 +33,7 @@ def compare_laws_findings(frame: pd.DataFrame) -> list[Finding]:
     ('parameters that do nothing', 'unknown')
     """
     settings = frame.attrs["settings"]
-    rows = {row["question"]: row for row in frame.to_dict("records")}
+    rows: dict[str, dict[str, Any]] = {str(row["question"]): row for _, row in frame.T.to_dict().items()}
     alpha = 1 - settings["level"]
     return [
         _gamma(frame.attrs["gamma"][0], settings),

@@ -111,7 +111,7 @@ def noise_of(jacobians: Sequence[Array], weights: Sequence[Array], cells: Sequen
     """
     labels = [np.unique(cell) for cell in cells]
     sides, products = [], []
-    common = np.intersect1d(*labels)
+    common = np.intersect1d(labels[0], labels[1])
     shared = tuple(np.searchsorted(own, common) for own in labels)
     for jacobian, weight, cell, own, both in zip(jacobians, weights, cells, labels, shared, strict=True):
         root = np.sqrt(weight)
