@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -20,6 +21,7 @@ from smelt_scaling import (
     predict,
 )
 from smelt_scaling.analyses.diagnostics import noise_anatomy
+from smelt_scaling.cli import run
 from smelt_scaling.reporting import show_table
 from smelt_scaling.synth import simulate
 
@@ -73,6 +75,17 @@ def test_a_new_run_scatters_more_than_the_surface_and_changes_nothing_else(study
     assert len(notes) == 2
     assert "0.003 by its cell, 0.0035 within (12 cell labels)" in notes[1].message
     assert "one new run" in show_table(run)
+
+
+def test_the_command_gives_what_the_library_gives(study, tmp_path, capsys):
+    study.save(tmp_path / "study")
+    argv = ["predict", "--study", str(tmp_path / "study"), "--at", "F=3e9,D=1e11,S=.947", "--new-run"]
+    assert run([*argv, "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    for name in ("loss_run_lo", "loss", "loss_run_hi"):
+        assert [row[name] for row in rows] == predict(study, AT, new_run=True)[name].tolist()
+    assert run([*argv, "--interval", "jackknife-t"]) == 2
+    assert run(["predict", "--published", "smelt", "--at", "F=3e9,D=1e11,S=.947", "--new-run"]) == 4
 
 
 def test_one_point_does_not_depend_on_the_others(study):

@@ -86,6 +86,19 @@ def analysis_of_variance(y: Array, X: Array, cell: Index, weight: Array) -> Anov
     from scipy.stats import f as f_law
 
     root, cells = np.sqrt(weight), int(cell.max()) + 1
+    if cells == len(y):  # every row a cell of its own: nothing to compare, and thousands of them to decompose
+        rest = root * y - X @ (X.T @ (root * y))
+        df = len(y) - X.shape[1]
+        return Anova(
+            sd_between=None,
+            sd_within=None,
+            f=None,
+            p=None,
+            df_between=max(df, 0),
+            df_within=0,
+            cells_left=float(max(df, 0)),
+            sd_total=float(np.sqrt(rest @ rest / df)) if df > 0 else None,
+        )
     sums = np.stack([np.bincount(cell, root * x, cells) for x in X.T], axis=1)
     by_weight = np.bincount(cell, weight, cells)
     left = np.diag(by_weight) - sums @ sums.T  # Z'MZ: what the law leaves of the cells
