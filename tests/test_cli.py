@@ -59,7 +59,7 @@ PUBLISHED_TURNOVER = {
 
 COMMANDS = [
     *("example", "endpoints", "check", "fit", "ce-gain", "allocate", "predict", "domains", "sources"),
-    *("downstream", "lengths", "shots", "ablations", "probes", "plan"),
+    *("downstream", "lengths", "shots", "ablations", "probes", "diagnose", "plan"),
     *("flops", "match", "grid", "report", "reproduce", "explain"),
 ]
 HEAVY = ["matplotlib", "numpy", "pandas", "pyarrow", "scipy", "statsmodels"]

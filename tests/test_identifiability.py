@@ -10,9 +10,9 @@ from scipy.optimize import minimize
 from smelt_scaling import Endpoints, UsageError, example_endpoints, fit, load_paper
 from smelt_scaling.analyses.design import design_report
 from smelt_scaling.analyses.diagnostics import identifiability, identifiability_findings, refitted
-from smelt_scaling.analyses.diagnostics.identifiability import coefficient_correlations
+from smelt_scaling.analyses.diagnostics.identified import coefficient_correlations
 from smelt_scaling.analyses.diagnostics.region import ellipse, region_of
-from smelt_scaling.analyses.linearised import linearised
+from smelt_scaling.analyses.linear_problem import linearised
 from smelt_scaling.cli import run
 from smelt_scaling.reporting.diagnostics.identifiability import identifiability_grids
 from smelt_scaling.reporting.document import Document

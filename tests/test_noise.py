@@ -21,7 +21,7 @@ from smelt_scaling.analyses.diagnostics import (
     refitted,
 )
 from smelt_scaling.analyses.diagnostics.noise_tests import neighbours, spread_rows
-from smelt_scaling.analyses.linearised import linearised
+from smelt_scaling.analyses.linear_problem import linearised
 from smelt_scaling.analyses.variance import variance_components
 from smelt_scaling.reporting.diagnostics.noise import noise_anatomy_grids
 from smelt_scaling.reporting.document import Document

@@ -38,6 +38,7 @@ PUBLIC = [
     "compare_levels",
     "default_sparsities",
     "design_report",
+    "diagnose",
     "domains",
     "downstream",
     "endpoint_grid",

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smelt_scaling.analyses.anova import analysis_of_variance
-from smelt_scaling.analyses.linearised import linearised
+from smelt_scaling.analyses.linear_problem import linearised
 from smelt_scaling.analyses.variance import variance_components
 from smelt_scaling.errors import FrontierError, Note, info, warning
 from smelt_scaling.study import Study

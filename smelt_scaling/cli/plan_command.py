@@ -16,8 +16,8 @@ HELP = """Which pair of runs would narrow the gain's interval most, and which ga
   What to run next: compute saved by smelt relative to baseline
   ...
   Pairs that shrink it most per FLOP
-        F      S  endpoints at D        cost  error falls  per 1e21  width then
-  1.02e10  0.969  20.5B, 31B         6.76e20        5.6 %     8.3 %      14.9 %
+        F      S  endpoints at D     cost  error falls  per 1e21  width then
+  1.02e10  0.969  20.5B, 31B      6.76e20        5.6 %     8.3 %      14.9 %
   ...
 
 A pair is one run of each architecture, a new cell. Candidates lie within the runs unless --extend or --box says

@@ -7,7 +7,7 @@ from smelt_scaling.analyses.diagnostics.diagnosis import diagnose
 from smelt_scaling.analyses.diagnostics.fairness import budget_fairness
 from smelt_scaling.analyses.diagnostics.findings import Finding
 from smelt_scaling.analyses.diagnostics.headline import Headline, headline_of, refitted
-from smelt_scaling.analyses.diagnostics.identifiability import identifiability
+from smelt_scaling.analyses.diagnostics.identified import identifiability
 from smelt_scaling.analyses.diagnostics.law_comparison import compare_laws
 from smelt_scaling.analyses.diagnostics.left_out import influence
 from smelt_scaling.analyses.diagnostics.noise import noise_anatomy

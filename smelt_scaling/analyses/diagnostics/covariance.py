@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from smelt_scaling.analyses.linearised import Linearised, linearised
+from smelt_scaling.analyses.linear_problem import Linearised, linearised
 from smelt_scaling.study import Study
 
 __all__ = ["ClusterCovariance", "cluster_covariance", "standard_errors"]

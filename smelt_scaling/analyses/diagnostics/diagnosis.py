@@ -72,8 +72,8 @@ PARTS: dict[str, Part] = {
         takes_interval=False,
     ),
     "identifiability": Part(
-        run="identifiability:identifiability",
-        findings="identifiability_findings:identifiability_findings",
+        run="identified:identifiability",
+        findings="identified_findings:identifiability_findings",
         says="what the design identifies",
         takes_interval=False,
     ),

@@ -20,7 +20,7 @@ from smelt_scaling.analyses.diagnostics.noise_tests import (
 )
 from smelt_scaling.analyses.diagnostics.shared_noise import pair_row
 from smelt_scaling.analyses.frames import Carried, finish_frame, with_nones
-from smelt_scaling.analyses.linearised import Linearised, linearised
+from smelt_scaling.analyses.linear_problem import Linearised, linearised
 from smelt_scaling.analyses.variance import Components, variance_components
 from smelt_scaling.analyses.view import view_of
 from smelt_scaling.errors import UsageError

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from smelt_scaling.analyses.linearised import Linearised
+from smelt_scaling.analyses.linear_problem import Linearised
 from smelt_scaling.engine.design import level_index
 
 __all__ = ["Neighbours", "axis_rows", "neighbours", "normal_quantiles", "shape_of", "spread_rows"]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from smelt_scaling.analyses.linearised import Linearised
+from smelt_scaling.analyses.linear_problem import Linearised
 from smelt_scaling.analyses.variance import GRID
 from smelt_scaling.engine.design import log_jacobian
 

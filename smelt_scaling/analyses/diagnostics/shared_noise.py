@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smelt_scaling.analyses.anova import analysis_of_variance
-from smelt_scaling.analyses.linearised import Linearised
+from smelt_scaling.analyses.linear_problem import Linearised
 from smelt_scaling.analyses.variance import Components
 
 __all__ = ["fisher_interval", "pair_row"]

@@ -14,7 +14,7 @@ from smelt_scaling.analyses.conditioning import assess
 from smelt_scaling.analyses.diagnostics.headline import headline_settings
 from smelt_scaling.analyses.diagnostics.region import ellipse, region_of
 from smelt_scaling.analyses.frames import Carried, finish_frame, with_nones
-from smelt_scaling.analyses.linearised import Linearised, linearised
+from smelt_scaling.analyses.linear_problem import Linearised, linearised
 from smelt_scaling.analyses.view import view_of
 from smelt_scaling.engine.design import identify
 from smelt_scaling.errors import UsageError
