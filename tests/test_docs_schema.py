@@ -144,6 +144,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     dense = ModelConfig(hidden=512, layers=4, heads=8, kv_heads=2, head_dim=64, d_ff=1408)
     (path / "dense.toml").write_text(to_toml(dense))
     (path / "levels.csv").write_text("\n".join(["level,seed,value", *rows]))
+    (path / "far.csv").write_text("level,value\na,1.6\nb,1.58\n")  # losses that no run had
     probed = {"cell": "c", "part": "Q", "visit": "1-2", "layer": "1", "head": "0", "value": 0.5}
     rows = [
         {**probed, "doc": doc, "probe": probe, "k": 8, "n": n, "width": 64, "position": 9, "control": control}
@@ -231,6 +232,7 @@ COMMANDS: dict[str, list[list[str]]] = {
         ["ablations", "levels.csv", "--against", "a", "--noise", "0.01"],
         ["ablations", "levels.csv", "--published", "smelt", "--reference", "smelt"],
         ["ablations", "levels.csv", "--study", "full", "--reference", "baseline"],
+        ["ablations", "far.csv", "--published", "smelt", "--reference", "smelt"],
     ],
     "domains": [
         ["domains", "losses.parquet", "--study", "full", "--budget", "1e21,1e22", "--aggregate", "tokens"],
