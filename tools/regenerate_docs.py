@@ -285,8 +285,8 @@ def note_codes() -> list[str]:
         lines += ["", f"## {stage}"]
         for code, said in codes.items():
             lines += ["", f"### `{code}`", ""]
-            lines += textwrap.wrap(f"*{said.severity}*: {said.meaning}", 118)
-            lines += ["", *textwrap.wrap(f"What to do: {said.remedy}", 118)]
+            lines += textwrap.wrap(f"*{said.severity}*: {said.meaning}", 118, break_on_hyphens=False)
+            lines += ["", *textwrap.wrap(f"What to do: {said.remedy}", 118, break_on_hyphens=False)]
     return lines[1:]
 
 
