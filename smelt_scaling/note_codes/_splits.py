@@ -41,7 +41,6 @@ SPLITS: dict[str, NoteCode] = {
         "In some draws a part has no frontier; they may lie anywhere, and widen both ends of its interval.",
         "An amplitude is 0 there, or one cell does not tell it from the floor. Quote the interval with their number; "
         "more cells, or a larger part, make them rarer.",
-        "Quote the interval with their number. More cells, or a larger part, make them rarer.",
     ),
     "parts_uncertified": NoteCode(
         "warning",
