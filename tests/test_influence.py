@@ -22,11 +22,11 @@ from smelt_scaling import (
 )
 from smelt_scaling.analyses.diagnostics import (
     influence,
-    influence_findings,
     rollout,
     row_influence,
     single_rows,
 )
+from smelt_scaling.analyses.diagnostics.left_out_findings import influence_findings
 from smelt_scaling.errors import UsageError
 from smelt_scaling.reporting.diagnostics.influence import influence_grids
 from smelt_scaling.reporting.document import Document

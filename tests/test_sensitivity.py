@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from smelt_scaling import Endpoints, ce_gain, example_endpoints, fit, load_paper, notes_of, show_table
-from smelt_scaling.analyses.diagnostics import sensitivity, sensitivity_findings
+from smelt_scaling.analyses.diagnostics import sensitivity
+from smelt_scaling.analyses.diagnostics.panel_findings import sensitivity_findings
 from smelt_scaling.cli import run
 from smelt_scaling.errors import FrontierError, UsageError
 from smelt_scaling.reporting.diagnostics.sensitivity import sensitivity_grids
