@@ -281,7 +281,7 @@ def noise_free(change: Any = None) -> Endpoints:
     return Endpoints.from_frame(rows)
 
 
-def test_a_law_that_holds_exactly_predicts_every_size_exactly_and_is_not_tested():
+def test_a_law_that_holds_exactly_predicts_every_size_exactly_and_is_not_tested(monkeypatch):
     exact = fit(noise_free(), bootstrap=0)
     trials, errors = run_trials(exact, exact.archs, candidates_of(LAW)[:3])
     rows = {
@@ -290,6 +290,7 @@ def test_a_law_that_holds_exactly_predicts_every_size_exactly_and_is_not_tested(
     assert rows["the study's law"]["rms_error"] < 1e-8
     assert rows["exponents shared"]["rms_error"] < 1e-8
     assert rows["without S (b = 0)"]["rms_error"] > 1e-3
+    monkeypatch.setattr(law_comparison, "candidates_of", lambda law, named: candidates_of(law, named)[:1])
     table = compare_laws(exact, replicates=19)
     assert table["p"].isna().all()
     assert set(table["reason"]) == {"a law fits its endpoints exactly: there is no noise to test against"}
