@@ -16,16 +16,12 @@ from scipy.optimize import minimize
 from scipy.stats import binom
 
 from smelt_scaling import Endpoints, Study, example_endpoints, fit, load_paper
-from smelt_scaling.analyses.diagnostics import (
-    Finding,
-    compare_laws,
-    compare_laws_findings,
-    law_comparison,
-)
+from smelt_scaling.analyses.diagnostics import Finding, compare_laws, law_comparison
 from smelt_scaling.analyses.diagnostics.gamma import gamma_row
 from smelt_scaling.analyses.diagnostics.headline import headline_of
 from smelt_scaling.analyses.diagnostics.law_candidates import candidates_of
 from smelt_scaling.analyses.diagnostics.law_errors import law_rows, run_trials, size_tiers
+from smelt_scaling.analyses.diagnostics.law_findings import compare_laws_findings
 from smelt_scaling.analyses.diagnostics.law_noise import noise_of
 from smelt_scaling.analyses.diagnostics.law_questions import questions_of
 from smelt_scaling.analyses.diagnostics.law_tests import compare, pair_of

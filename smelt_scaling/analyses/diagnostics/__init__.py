@@ -32,6 +32,3 @@ __all__ = [
     "row_influence",
     "sensitivity",
 ]
-from smelt_scaling.analyses.diagnostics.law_findings import compare_laws_findings
-
-__all__ = ["Finding", "Headline", "compare_laws", "compare_laws_findings", "headline_of", "refitted"]
