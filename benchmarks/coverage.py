@@ -148,11 +148,14 @@ def collect(path: Path, seed: int = SEED) -> dict[str, Any]:
         worlds = [found[setting][i] for i in sorted(found[setting])]
         named = {"noise": setting.noise, "objective": setting.objective}
         rows.append(named | _rounded(summarise(worlds, truth(NOISES[setting.noise]))))
-    mains = {setting.noise for setting in MAIN}
+    mains = {setting.noise: setting for setting in MAIN}
     pooled: dict[str, list[dict[str, Any]]] = {}
+    alike: dict[str, list[dict[str, Any]]] = {}
     for setting in sorted(found.keys() & set(order) - {FINER}, key=order.index):
         if setting.noise in mains:
             pooled.setdefault(setting.objective, []).extend(found[setting].values())
+            usual = found.get(mains[setting.noise], {})
+            alike.setdefault(setting.objective, []).extend(usual[i] for i in found[setting] if i in usual)
     true = truth(NOISES[MAIN[0].noise])  # that of all three
     return {
         "level": LEVEL,
@@ -163,6 +166,9 @@ def collect(path: Path, seed: int = SEED) -> dict[str, Any]:
         "cpu_hours": round(cpu_seconds(path) / 3600, 1),
         "rows": rows,
         "together": {name: _rounded(summarise(worlds, true)) for name, worlds in pooled.items()},
+        "default_alike": {
+            name: _rounded(summarise(worlds, true)) for name, worlds in alike.items() if name != "default"
+        },
         "finer": _rounded(finer(found)),
     }
 
@@ -304,12 +310,11 @@ def worlds_part(values: Row) -> list[str]:
 
 def objectives_part(values: Row) -> list[str]:
     """Return coverage of the other objectives."""
-    every = [
-        (f"{name}, {title}", row)
-        for objective, name in OBJECTIVE_TITLES.items()
-        if objective != "default"
-        for title, row in titled(values, objective)
-    ]
+    every: list[tuple[str, Row]] = []
+    for objective, name in OBJECTIVE_TITLES.items():
+        if objective != "default" and (rows := titled(values, objective)):
+            every += [(f"{name}, {title}", row) for title, row in rows]
+            every.append(("the default in the same worlds", values["default_alike"][objective]))
     lines = [(title, row, "percentile") for title, row in every]
     said = f"Monte-Carlo standard errors are up to {_points(largest_error(row for _, row in every))}."
     return [*coverage_table(lines).splitlines(), "", said]
