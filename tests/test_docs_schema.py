@@ -149,7 +149,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     rows = [
         {**probed, "doc": doc, "probe": probe, "k": 8, "n": n, "width": 64, "position": 9, "control": control}
         for doc in "ab"
-        for probe, n, control in (("routing", 16, 0.3), ("attention_cosine", None, None))
+        for probe, n, control in (
+            ("routing", 16, 0.3),
+            ("attention_cosine", None, None),
+            ("write_norm", None, None),
+        )
     ]
     pd.DataFrame(rows).to_parquet(path / "probes.parquet")
     with contextlib.chdir(path):
