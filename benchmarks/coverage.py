@@ -287,8 +287,6 @@ def default_part(values: Row) -> list[str]:
         said.append(
             f"Each world has {values['replicates']} replicates, which stand for more: in {more['worlds']} worlds "
             f"with {more['replicates']}, all quantities together are covered {_plain(more['coverage_many'])} in place "
-            f"of {_plain(more['coverage_few'])}, by intervals {1 / more['width_ratio']:.3f} times as wide in "
-            "the median."
             f"of {_plain(more['coverage_few'])}, by intervals {1 / more['width_ratio']:.3f} times as wide."
         )
     return [*lines, "", *wrap(" ".join(said), 118)]
