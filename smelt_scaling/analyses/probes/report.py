@@ -135,9 +135,12 @@ def probe_report(
     frame.attrs = {
         "notes": [
             note.to_dict()
-            for note in merge_notes(checked.notes, few.notes(), _undefined_notes(rows), _order_notes(order))
             for note in merge_notes(
-                checked.notes, few.notes(), few_draws_note(bootstrap, level), _order_notes(order)
+                checked.notes,
+                few.notes(),
+                few_draws_note(bootstrap, level),
+                _undefined_notes(rows),
+                _order_notes(order),
             )
         ],
         "settings": {
