@@ -29,7 +29,7 @@ Index = NDArray[np.intp]
 Deviance = Callable[[float], float]
 
 #: Grid of ln(lambda): from a thousandth of the within sd to a thousand times it.
-GRID = np.linspace(np.log(1e-6), np.log(1e6), 97)
+GRID = np.linspace(np.log(1e-6), np.log(1e6), 49)
 #: Residuals this small (root mean square, in logarithms) are rounding.
 NOISE_FREE = 1e-10
 
