@@ -9,8 +9,9 @@ from scipy.optimize import minimize
 
 from smelt_scaling import Endpoints, UsageError, example_endpoints, fit, load_paper
 from smelt_scaling.analyses.design import design_report
-from smelt_scaling.analyses.diagnostics import identifiability, identifiability_findings, refitted
+from smelt_scaling.analyses.diagnostics import identifiability, refitted
 from smelt_scaling.analyses.diagnostics.identified import coefficient_correlations
+from smelt_scaling.analyses.diagnostics.identified_findings import identifiability_findings
 from smelt_scaling.analyses.diagnostics.region import ellipse, region_of
 from smelt_scaling.analyses.linear_problem import linearised
 from smelt_scaling.cli import run

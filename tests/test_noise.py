@@ -17,9 +17,9 @@ from smelt_scaling.analyses.anova import analysis_of_variance
 from smelt_scaling.analyses.diagnostics import (
     cluster_covariance,
     noise_anatomy,
-    noise_anatomy_findings,
     refitted,
 )
+from smelt_scaling.analyses.diagnostics.noise_findings import noise_anatomy_findings
 from smelt_scaling.analyses.diagnostics.noise_tests import neighbours, spread_rows
 from smelt_scaling.analyses.diagnostics.shared_noise import pair_row
 from smelt_scaling.analyses.linear_problem import linearised
