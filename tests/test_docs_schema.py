@@ -250,7 +250,10 @@ COMMANDS: dict[str, list[list[str]]] = {
         ["probes", "probes.parquet", "--bootstrap", "50", "--by", "cell,layer,head"],
         ["probes", "probes.parquet", "--bootstrap", "0"],
     ],
-    "diagnose": [["diagnose", "--study", "full"], ["diagnose", "--study", "params"]],
+    "diagnose": [
+        ["diagnose", "--study", "full"],
+        ["diagnose", "--study", "params", "--only", "fairness,noise,identifiability"],
+    ],
     "flops": [
         ["flops", "smelt:smelt/200M/95%", "--compare", "smelt:baseline/200M/95%"],
         ["flops", "smelt:baseline/200M/95%", "--control", "smelt:baseline/200M/0%", "--seq-len", "4096"],
