@@ -30,6 +30,7 @@ NAMES = (
     "new_run",
     "gamma_difference",
     "law_tests",
+    "match_search",
 )
 PAGE = CHECKOUT / "docs" / "benchmarks.md"
 

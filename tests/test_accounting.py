@@ -23,7 +23,7 @@ from smelt_scaling.accounting import (
 )
 from smelt_scaling.accounting.budgets import budgets_of, sparsity
 from smelt_scaling.accounting.grid import GridModel, Schedule, grid_columns
-from smelt_scaling.accounting.huggingface import from_huggingface
+from smelt_scaling.accounting.huggingface import FAMILIES, from_huggingface
 from smelt_scaling.analyses.models import open_model, read_lengths
 from smelt_scaling.errors import DataError, UsageError
 from smelt_scaling.papers import load_paper, parse_number, rounding
@@ -32,6 +32,7 @@ from smelt_scaling.papers.models import DOCUMENT_LENGTH, paper_models
 RECORDED = Path(__file__).parent / "oracle" / "recorded"
 PAPER = load_paper("smelt")
 ROWS = {f"{r['arch']}/{r['scale']}/{r['tier']}": r for r in PAPER.tables["configurations"].records()}
+TABLES = ("experts", "latent", "loop", "name")  # tables of the file, and its name
 MODELS = {name: model for name, model in paper_models(PAPER).items() if model.config is not None}
 BUDGETS = {name: budgets_of(model.config, "smelt", DOCUMENT_LENGTH) for name, model in MODELS.items()}
 SPARSE = [name for name in MODELS if name.startswith("smelt/")]
@@ -234,6 +235,14 @@ def test_conventions_say_what_they_include() -> None:
     assert base["6n"] == 6 * ledger.active()
     with pytest.raises(UsageError, match="choose from smelt, megatron"):
         get_convention("deepspeed")
+
+
+def test_the_page_names_every_family_and_convention() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "budgets.md").read_text(encoding="utf-8")
+    assert [kind for kind in FAMILIES if kind not in page] == []
+    assert [name for name in CONVENTIONS if f"| `{name}` |" not in page] == []
+    fields = [*ModelConfig.__dataclass_fields__, *Experts.__dataclass_fields__, *Loop.__dataclass_fields__]
+    assert [name for name in fields if f"`{name}`" not in page and name not in TABLES] == []
 
 
 def test_sparsity_of_a_model_against_itself_is_zero() -> None:

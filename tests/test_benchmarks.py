@@ -136,3 +136,11 @@ def test_differences_of_gamma_and_tests_of_laws_are_measured_on_stated_worlds(ru
     values = module.measure(worlds=2, replicates=3)
     assert [len(row["rates"]) for row in values["rows"]] == [3, 3, 1, 1, 2, 2]
     assert "both share gamma" in module.page(values)
+
+
+def test_every_baseline_of_the_paper_is_matched(run: Any) -> None:
+    module = run.benchmark("match_search")
+    values = module.measure(repeats=1)
+    assert values["cells"] == 16
+    assert values["multiple_2"]["searched"] > values["multiple_4"]["searched"] > 1000
+    assert module.page(values).count("|") > 20
