@@ -25,10 +25,12 @@ from smelt_scaling import (
     ce_gain,
     compare_levels,
     design_report,
+    diagnose,
     domains,
     downstream,
     example_endpoints,
     fit,
+    flops_report,
     length_gains,
     load_paper,
     load_study,
@@ -80,7 +82,8 @@ def file(data: bytes | str, name: str = "runs.csv", **options: Any) -> Callable[
 def cli(*argv: str, given: str | None = None) -> Callable[[], Any]:
     def call() -> None:
         if given is not None:
-            Path("runs.csv").write_text(given, encoding="utf-8")
+            name = next((word for word in argv if word.startswith("runs.")), "runs.csv")
+            Path(name).write_text(given, encoding="utf-8")
         raise Said(run(argv))
 
     return call
@@ -463,6 +466,35 @@ SITUATIONS: dict[str, dict[str, Callable[[], Any]]] = {
         "two sparsities": cli(
             "ablations", "runs.csv", "--sparsity", ".9,.95", given="level,value\na,2\nb,2.1\n"
         ),
+    },
+    "diagnose": {
+        "no study": cli("diagnose"),
+        "two budgets": cli("diagnose", "--budget", "1e20,1e21"),
+        "unknown part": lambda: diagnose(fit(RUNS, bootstrap=0), parts=["luck"]),
+        "published": lambda: diagnose(PAPER),  # type: ignore[arg-type]
+        "shown, not run": cli("diagnose", "--only", "noise", "--show", "laws"),
+        "one architecture": lambda: diagnose(one_architecture()),
+    },
+    "budgets": {
+        "unknown model": cli("flops", "gpt.yaml"),
+        "unknown configuration": cli("flops", "smelt:baseline/200M/96%"),
+        "unknown paper": cli("flops", "gpt:4"),
+        "undetermined": cli("flops", "smelt:smelt/200M/0%"),
+        "no file": cli("flops", "config.json"),
+        "unknown family": cli("flops", "runs.json", given='{"model_type": "rwkv"}'),
+        "missing key": cli("flops", "runs.json", given='{"model_type": "llama", "hidden_size": 64}'),
+        "no object": cli("flops", "runs.json", given="[1]"),
+        "unknown TOML key": cli("flops", "runs.toml", given="hiden = 64\n"),
+        "missing TOML key": cli("flops", "runs.toml", given="hidden = 64\n"),
+        "lengths": cli("flops", "smelt:baseline/200M/95%", "--doc-len", "long.csv"),
+        "convention": lambda: flops_report("smelt:baseline/200M/95%", convention="deepspeed"),
+        "span": cli("match", "smelt:baseline/200M/95%", "--span", "top:3"),
+        "range": cli("match", "smelt:baseline/200M/95%", "--head-dim", "wide"),
+        "tolerance": cli("match", "smelt:baseline/200M/95%", "--tolerance", "kv=2"),
+        "multiple": cli("match", "smelt:baseline/200M/95%", "--ffn-multiple", "0"),
+        "schedule": cli("grid", "runs.toml", given="[schedule]\nsteps = [1]\n"),
+        "grid key": cli("grid", "runs.toml", given="[shedule]\nsteps = [1]\n"),
+        "grid target": cli("grid", "smelt", "--table", "grid.xlsx"),
     },
     "plan": {
         "published, no runs": cli("plan", "--published", "smelt"),

@@ -45,7 +45,7 @@ class Tolerance:
         for name in ("flops", "params", "kv"):
             if not 0 < getattr(self, name) < 1:
                 raise UsageError(
-                    f"tolerance {name} {getattr(self, name):g}: must be a fraction between 0 and 1"
+                    f"tolerance {name}={getattr(self, name):g}: a fraction between 0 and 1 is needed, such as 0.04"
                 )
 
 

@@ -94,11 +94,11 @@ def open_source(study: Path | None, published: str | None) -> Source:
             law=law.name,
             columns=tuple(law.columns),
         )
-    return open_study(study)
+    return open_study(study, or_published=True)
 
 
-def open_study(study: Path | None) -> StudySource:
-    """Open the study, and say on standard error what it is.
+def open_study(study: Path | None, *, or_published: bool = False) -> StudySource:
+    """Open the study, and say on standard error what it is; a paper would do as well where that is said.
 
     Raises
     ------
@@ -107,8 +107,9 @@ def open_study(study: Path | None) -> StudySource:
     """
     if study is None and not (DEFAULT_STUDY / "study.json").is_file():
         raise StudyError(
-            f"{DEFAULT_STUDY}: no study here; fit one with: smelt-scaling fit runs.parquet, name one with --study DIR, "
-            "or use published surfaces with --published smelt"
+            f"{DEFAULT_STUDY}: no study here; fit one with: smelt-scaling fit runs.parquet, or name one with "
+            "--study DIR"
+            f"{', or use published surfaces with --published smelt' if or_published else ''}"
         )
     from smelt_scaling.study import load_study
 
