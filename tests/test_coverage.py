@@ -272,6 +272,23 @@ def test_notes_name_the_coverage_that_is_recorded(coverage: Any, values: Any) ->
         )
         assert named == tuple(round(100 * share) for share in coverage.extremes(values, objective, kind))
         assert named[0] < 100 * coverage.GOAL
+    for silent in ("default", "raw"):
+        assert coverage.extremes(values, silent, "percentile")[0] >= coverage.GOAL
+
+
+def test_the_record_says_how_much_was_measured_and_that_all_of_it_was_certified(
+    coverage: Any, values: Any
+) -> None:
+    mains = coverage.of_objective(values, main=True)
+    assert sum(row["worlds"] for row in mains) == values["together"]["default"]["worlds"] >= 1000
+    assert {row["noise"] for row in values["rows"]} >= {"half, skewed", "half, drift", "half, heavy"}
+    for row in values["rows"]:
+        assert row["worlds"] >= 50
+        assert row["certified"] == 1
+        assert row["refits"] > 0.998
+    # with five times the replicates intervals are as wide and cover as often
+    assert values["finer"]["width_ratio"] == pytest.approx(1, abs=0.02)
+    assert values["finer"]["coverage_few"] == pytest.approx(values["finer"]["coverage_many"], abs=0.01)
 
 
 def test_choices_that_cover_less_say_so_and_the_default_does_not() -> None:
