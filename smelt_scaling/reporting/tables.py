@@ -118,7 +118,7 @@ def render_frame(
 
 #: A column that only the frame of one analysis has -> that analysis.
 _TELLING = {
-    "verdict": "diagnose",
+    "remedy": "diagnose",
     "forward_flops": "flops",
     "toml": "match",
     "step": "grid",
