@@ -368,7 +368,9 @@ def page(values: Row) -> str:
             "horizons, the published surfaces, noise of the published size. Share of nominal 95 % intervals that hold "
             "the true gain, mean of three sparsities ± Monte-Carlo standard error; median widths of the gain (an "
             "unreachable end counts as a gain of 100 %); share of worlds without an interval; share of replicates "
-            f"whose gain is unreachable. World i of seed {values['seed']} is the same whatever is done to it. Other "
+            f"whose gain is unreachable. World i of seed {values['seed']} is the same whatever is done to it. Point "
+            f"fits take {values['starts']} starts, which end where a user's 64 do; version "
+            f"{', '.join(values['version'])}. Other "
             "quantities, and what to make of it: [intervals](intervals.md#what-is-known-of-the-coverage).",
             "",
             table(header, lines),
