@@ -40,7 +40,8 @@ def page(values: dict[str, Any]) -> str:
     """Return the section."""
     text = (
         f"Point fits of {values['endpoints']} endpoints under every choice of the panel, with everything left out in "
-        f"turn, the whole diagnosis, and other estimators beside a table of gains; fastest of {values['runs']} runs, on one core."
+        f"turn, the whole diagnosis, and other estimators beside a table of gains; fastest of {values['runs']} runs, "
+        "on one core."
     )
     rows = [
         [
