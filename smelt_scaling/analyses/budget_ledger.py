@@ -64,7 +64,7 @@ def flops_report(
         kv_elements``; FLOPs per token as the convention counts them, and 0 where it does not. ``.attrs`` holds
         ``notes``, ``settings``, and lists of rows: ``totals`` (parameters stored and active by what is counted),
         ``conventions`` (FLOPs per token at the mean document and as packed, and over 6N), ``cache`` (bytes per token
-        by type), ``summary`` (F, N, N_act, KV and S) and ``ratios`` (against ``compare``).
+        by type), ``summary`` (F, N, N_act, KV and S), ``ratios`` (against ``compare``) and ``compared`` (its ledger).
 
     Raises
     ------
@@ -95,23 +95,7 @@ def flops_report(
     ledger = make_ledger(one.config)
     over = _Over(sequence=sequence, documents=packed or sequence)
     seen = over.at_mean(rule)
-    rows: list[dict[str, Any]] = []
-    for term in ledger.terms:
-        forward = flops_of_term(term, rule, seen)
-        rows.append(
-            {
-                "kind": term.kind,
-                "term": term.name + (f", window {term.window}" if term.window else ""),
-                "parameters": term.parameters,
-                "active": term.active,
-                "forward_flops": forward,
-                "training_flops": TRAINING * forward,
-                "kv_elements": term.cached,
-            }
-        )
-    total = sum(row["training_flops"] for row in rows)
-    for row in rows:
-        row["flops_share"] = row["training_flops"] / total if total else 0.0
+    rows = _term_rows(ledger, rule, seen)
     frame = pd.DataFrame(rows)
     own = budgets_of(one.config, rule, seen)
     settings: dict[str, Any] = {
@@ -142,8 +126,10 @@ def flops_report(
             "control": dense.name,
         }
     ratios: list[dict[str, Any]] = []
+    compared: list[dict[str, Any]] = []
     if other is not None:
         notes += other.notes
+        compared = _term_rows(make_ledger(other.config), rule, seen)
         ratios = _ratios(one, other, rule, seen)
         settings["compare"] = other.name
     frame.attrs = {
@@ -151,6 +137,7 @@ def flops_report(
         "settings": settings,
         "summary": Carried([summary]),
         "totals": Carried(_totals(ledger)),
+        "compared": Carried(compared),
         "conventions": Carried(_conventions(ledger, over, own.active)),
         "cache": Carried(
             {"dtype": name, "bytes_per_token": own.cached * size} for name, size in DTYPES.items()
@@ -158,6 +145,28 @@ def flops_report(
         "ratios": Carried(ratios),
     }
     return frame
+
+
+def _term_rows(ledger: Ledger, rule: Convention, seen: Lengths) -> list[dict[str, Any]]:
+    """Return one row per term of a ledger, with its share of the FLOPs."""
+    rows: list[dict[str, Any]] = []
+    for term in ledger.terms:
+        forward = flops_of_term(term, rule, seen)
+        rows.append(
+            {
+                "kind": term.kind,
+                "term": term.name + (f", window {term.window}" if term.window else ""),
+                "parameters": term.parameters,
+                "active": term.active,
+                "forward_flops": forward,
+                "training_flops": TRAINING * forward,
+                "kv_elements": term.cached,
+            }
+        )
+    total = sum(row["training_flops"] for row in rows)
+    for row in rows:
+        row["flops_share"] = row["training_flops"] / total if total else 0.0
+    return rows
 
 
 class _Over:

@@ -22,11 +22,11 @@ SCHEMA_VERSION = 1
 #: What stands beside the rows of some results.
 TABLES = (
     *("turnover", "fairness", "intake", "columns", "tiers", "map", "flops", "next", "order"),
-    *("calibration", "wins", "points", "curve"),
+    *("calibration", "wins", "differences", "points", "curve"),
     *("ratios", "comparisons", "changes", "tasks", "summary", "dunnett", "tukey"),
     *("pairs", "sharing", "correlation", "members"),
     *("headline", "parts"),
-    *("totals", "conventions", "cache", "searches", "windows"),
+    *("totals", "compared", "conventions", "cache", "searches", "windows"),
     *("sequence", "power", "needed"),
 )
 

@@ -21,7 +21,7 @@ from smelt_scaling.analyses.calibration.remarks import (
 )
 from smelt_scaling.analyses.calibration.residuals import Drawn, residual_rows
 from smelt_scaling.analyses.calibration.scores import Scores
-from smelt_scaling.analyses.calibration.wins import win_rows
+from smelt_scaling.analyses.calibration.wins import difference_rows, win_rows
 from smelt_scaling.analyses.few_draws import few_draws_note
 from smelt_scaling.analyses.frames import Carried
 from smelt_scaling.analyses.pairing import pair_names
@@ -92,7 +92,7 @@ def downstream(
         endpoints within the losses of the reference, with the t interval of the p-value.
 
         ``.attrs`` holds ``notes``, ``settings`` and, as lists of rows, ``calibration`` (the curve of each metric),
-        ``wins``, and for a figure ``points`` and ``curve``.
+        ``wins``, and for figures ``differences`` (each pair of scores), ``points`` and ``curve``.
 
     Raises
     ------
@@ -130,7 +130,9 @@ def downstream(
     plan = bootstrap_plan(cells, replicates=bootstrap, seed=seed) if drawn else None
     rows: list[dict[str, Any]] = []
     of_metrics: list[Note] = []
-    further: dict[str, list[dict[str, Any]]] = {"calibration": [], "wins": [], "points": [], "curve": []}
+    further: dict[str, list[dict[str, Any]]] = {
+        name: [] for name in ("calibration", "wins", "differences", "points", "curve")
+    }
     every = scores.metrics
     for number, metric in enumerate(every):
         if progress is not None:
@@ -158,6 +160,7 @@ def downstream(
         rows += [common | row for row in residual_rows(one, other, found, draws, level=level, whole=ALL)]
         won, averaged = win_rows(scores, target, reference, metric, margin=margin, level=level, seed=seed)
         further["wins"] += won
+        further["differences"] += difference_rows(scores, target, reference, metric)
         further["calibration"].append(
             common | _calibration_row(scores, metric, found, len(np.unique(other.cell)))
         )

@@ -11,7 +11,7 @@ from smelt_scaling._json import finite_or_none
 from smelt_scaling.analyses.calibration.cells import clusters, flip_test, wilson
 from smelt_scaling.analyses.calibration.scores import Scores
 
-__all__ = ["RESTRICTIONS", "win_rows"]
+__all__ = ["RESTRICTIONS", "difference_rows", "win_rows"]
 
 Array = NDArray[np.float64]
 
@@ -27,12 +27,9 @@ def win_rows(
     Restricting on the reference alone keeps the pairs in which it was lucky, which is conservative for the target; the
     mean of both treats them alike.
     """
-    sign = -1.0 if metric in scores.lower_better else 1.0
-    one, other = _keyed(scores, target, metric), _keyed(scores, reference, metric)
-    keys = sorted(one.keys() & other.keys())
-    averaged = sum(len(held[key]) - 1 for held in (one, other) for key in keys)
+    sign = _sign(scores, metric)
+    keys, mine, theirs, averaged = _paired(scores, target, reference, metric)
     cell = np.array([key[0] for key in keys], dtype=np.str_)
-    mine, theirs = (np.array([np.mean(held[key]) for key in keys]) for held in (one, other))
     chance = scores.chance[scores.metric == metric]
     known = chance[~np.isnan(chance)]
     rows = []
@@ -47,6 +44,39 @@ def win_rows(
         row = _counts(sign * (mine - theirs)[kept], cell[kept], level, seed)
         rows.append({"target": target, "reference": reference, "metric": metric, "pairs": restriction, **row})
     return rows, averaged
+
+
+def difference_rows(scores: Scores, target: str, reference: str, metric: str) -> list[dict[str, Any]]:
+    """Return by how much the target scores better than the reference at every cell and horizon of both."""
+    scale = dict(zip(scores.cell.tolist(), scores.scale.tolist(), strict=True))
+    keys, mine, theirs, _ = _paired(scores, target, reference, metric)
+    return [
+        {
+            "target": target,
+            "reference": reference,
+            "metric": metric,
+            "scale": str(scale[cell]),
+            "cell": cell,
+            "horizon": horizon,
+            "difference": float(difference),
+        }
+        for (cell, horizon), difference in zip(keys, _sign(scores, metric) * (mine - theirs), strict=True)
+    ]
+
+
+def _sign(scores: Scores, metric: str) -> float:
+    return -1.0 if metric in scores.lower_better else 1.0
+
+
+def _paired(
+    scores: Scores, target: str, reference: str, metric: str
+) -> tuple[list[tuple[str, str]], Array, Array, int]:
+    """Return the cells and horizons of both, the scores of each there, and how many repeats were averaged."""
+    one, other = _keyed(scores, target, metric), _keyed(scores, reference, metric)
+    keys = sorted(one.keys() & other.keys())
+    averaged = sum(len(held[key]) - 1 for held in (one, other) for key in keys)
+    mine, theirs = (np.array([np.mean(held[key]) for key in keys]) for held in (one, other))
+    return keys, mine, theirs, averaged
 
 
 def _keyed(scores: Scores, arch: str, metric: str) -> dict[tuple[str, str], list[float]]:

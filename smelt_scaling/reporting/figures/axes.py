@@ -33,12 +33,14 @@ def compute_axis(ax: Axes, label: str = "training compute C, FLOPs") -> None:
     ax.xaxis.set_minor_formatter(NullFormatter())
 
 
-def percent_axis(ax: Axes, label: str) -> None:
-    """Write fractions of the vertical axis as percent."""
-    from matplotlib.ticker import PercentFormatter
+def percent_axis(ax: Axes, label: str, along: str = "y") -> None:
+    """Write fractions of one axis, the vertical by default, as percent."""
+    from matplotlib.ticker import FuncFormatter
 
-    ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    ax.set_ylabel(label)
+    axis = ax.yaxis if along == "y" else ax.xaxis
+    # as many decimals as a tick has: ticks that differ read differently
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{round(100 * x, 6) + 0.0:g}%".replace("-", "−")))
+    axis.set_label_text(label)
 
 
 def runs_of(flags: Sequence[bool]) -> list[tuple[int, int]]:
