@@ -21,6 +21,8 @@ Rows = Sequence[Mapping[str, Any]]
 UPRIGHT = 6
 #: Levels that fit half a page.
 HALF = 14
+#: Groups side by side in a legend.
+COLUMNS = 3
 #: How far lines of groups are moved apart, in levels.
 APART = 0.06
 
@@ -64,7 +66,7 @@ def draw_levels(rows: Rows, summary: Rows, ax: Axes) -> None:
                 color=colour,
                 marker=MARKERS[number % len(MARKERS)],
                 linewidth=0.9,
-                label=shortened(group, 16, 1),
+                label=shortened(group, 12, 1),
             )
     many = len(levels) > UPRIGHT
     ax.set_xticks(range(len(levels)), [shortened(level, 14 if many else 10, 1) for level in levels])
@@ -73,7 +75,7 @@ def draw_levels(rows: Rows, summary: Rows, ax: Axes) -> None:
     ax.margins(y=0.1)
     ax.ticklabel_format(axis="y", useOffset=False)
     if len(groups) > 1:
-        ax.legend(loc="best", ncols=1 + len(groups) // 8)
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=COLUMNS)
 
 
 def ablations_figures(frame: pd.DataFrame) -> list[Drawing]:
@@ -88,8 +90,12 @@ def ablations_figures(frame: pd.DataFrame) -> list[Drawing]:
     for number, page in enumerate(handfuls(panels, 3 if wide else 6)):
         columns = 1 if wide or len(page) == 1 else 2
         lines = -(-len(page) // columns)
+        groups = max(len({row["group"] for row in _of(rows, panel)}) for panel in page)
         figure, axes = new_figure(
-            len(page), width=PAGE if wide or columns > 1 else COLUMN, height=0.2 + 2.1 * lines, rows=lines
+            len(page),
+            width=PAGE if wide or columns > 1 else COLUMN,
+            height=0.2 + lines * (2.1 + 0.14 * -(-groups // COLUMNS)),
+            rows=lines,
         )
         drawn: list[Mapping[str, Any]] = []
         for ax, panel in zip(axes, page, strict=True):
@@ -97,13 +103,13 @@ def ablations_figures(frame: pd.DataFrame) -> list[Drawing]:
             draw_levels(own, stated, ax)
             ax.set_xlabel(shortened(panel[0] or "level", 30, 1))
             better = {row["better"] for row in stated}
-            ax.set_ylabel(f"{shortened(panel[1], 22, 2)}, {' or '.join(sorted(better))} is better")
+            ax.set_ylabel(f"{shortened(panel[1], 24, 2)}\n{' or '.join(sorted(better))} is better")
             drawn += own
         noisy = any(row["noise"] is not None for panel in page for row in _of(summary, panel))
         caption = "Values of the levels."
         if noisy:
             caption += (
-                " Bars: one standard deviation of a single run to either side. Filled: levels that may be the best."
+                " Bars: one standard deviation of a single run to either side. Filled: may be the best."
             )
         else:
             caption += " What runs scatter is not known, so no level is called the best."

@@ -46,12 +46,13 @@ def draw_forest(rows: Rows, ax: Axes) -> None:
             ax.annotate(
                 said,
                 (0.99, place),
+                xytext=(0, 1),
                 xycoords=("axes fraction", "data"),
+                textcoords="offset points",
                 ha="right",
-                va="center",
+                va="bottom",
                 fontsize=6,
                 color=TARGET,
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
             )
     ax.set_xlim(*gain_limits(rows, "gain"))
     names = [f"{shortened(row['domain'], 26, 1)} ({row['sources']})" for row in rows]
@@ -114,7 +115,7 @@ def domains_figures(frame: pd.DataFrame) -> list[Drawing]:
     drawings = []
     settings = frame.attrs["settings"]
     for number, (title, rows) in enumerate(points_of(plain_rows(frame))):
-        own = sorted(rows, key=lambda row: (row["gain"] is None, -(row["gain"] or 0.0)))
+        own = sorted(rows, key=lambda row: (row["rank"] is None, row["rank"] or 0))
         at = {key: own[0][key] for key in ("budget", "sparsity")}
         pairs = [
             pair for pair in frame.attrs["pairs"] if all(pair[key] == value for key, value in at.items())
@@ -122,12 +123,18 @@ def domains_figures(frame: pd.DataFrame) -> list[Drawing]:
         ranked = any(pair["ahead_share"] is not None for pair in pairs)
         height = 1.0 + 0.16 * max(len(own), 4)
         figure, axes = new_figure(
-            1 + ranked, width=PAGE if ranked else COLUMN, height=height, sharey=True, width_ratios=(3, 2)[: 1 + ranked]
+            1 + ranked,
+            width=PAGE if ranked else COLUMN,
+            height=height,
+            sharey=True,
+            width_ratios=(3, 2)[: 1 + ranked],
         )
         draw_forest(own, axes[0])
         percent_axis(
-            axes[0], f"compute saved by {shortened(settings['target'])}\nrelative to "
-            f"{shortened(settings['reference'])}", "x"
+            axes[0],
+            f"compute saved by {shortened(settings['target'])}\nrelative to "
+            f"{shortened(settings['reference'])}",
+            "x",
         )
         axes[0].set_title(title)
         caption = (
@@ -135,7 +142,9 @@ def domains_figures(frame: pd.DataFrame) -> list[Drawing]:
             "parentheses. Dashed: on the whole evaluation."
         )
         if any(row["gain_lo"] is not None or row["gain_hi"] is not None for row in own):
-            caption += f" Bars: {100 * settings['level']:g} % intervals; {OPEN_ENDS[0].lower()}{OPEN_ENDS[1:]}"
+            caption += (
+                f" Bars: {100 * settings['level']:g} % intervals; {OPEN_ENDS[0].lower()}{OPEN_ENDS[1:]}"
+            )
         if ranked:
             bar = figure.colorbar(draw_ranks(own, pairs, axes[1]), ax=axes[1], pad=0.02, aspect=25)
             percent_axis(bar.ax, "share of replicates")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ import numpy as np
 from smelt_scaling.reporting.figures.drawing import Drawing
 from smelt_scaling.reporting.figures.intervals import draw_intervals
 from smelt_scaling.reporting.figures.labels import handfuls, numbered, shortened, thinned
-from smelt_scaling.reporting.figures.style import CYCLE, MARKERS, PAGE, REFERENCE, new_figure
+from smelt_scaling.reporting.figures.style import COLUMN, CYCLE, MARKERS, PAGE, REFERENCE, new_figure
 from smelt_scaling.reporting.raw import plain_rows
 
 if TYPE_CHECKING:
@@ -26,6 +25,9 @@ Rows = Sequence[Mapping[str, Any]]
 ALL = "all"
 #: Metrics of one page.
 TOGETHER = 3
+#: The numbers in a name, and what stands between them.
+NUMBERS = re.compile(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)([KMBT]?)|(\D+)")
+SUFFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 #: Scales of the target: those of the cycle but the colour of the reference.
 SHADES = tuple(colour for colour in CYCLE if colour != REFERENCE)
 
@@ -46,8 +48,8 @@ def draw_calibration(points: Rows, curve: Rows, ax: Axes, *, target: str, scales
     """
     loss = [row["loss"] for row in curve]
     if any(row["score_lo"] is not None for row in curve):
-        ends = [[row[f"score{end}"] for row in curve] for end in ("_lo", "_hi")]
-        ax.fill_between(loss, *ends, color=REFERENCE, alpha=0.2, linewidth=0)
+        low, high = ([row[f"score{end}"] for row in curve] for end in ("_lo", "_hi"))
+        ax.fill_between(loss, low, high, color=REFERENCE, alpha=0.2, linewidth=0)
     ax.plot(loss, [row["score"] for row in curve], color=REFERENCE, linewidth=0.9)
     own = [row for row in points if row["arch"] != target]
     _dots(own, ax, "loss", "score", colour=REFERENCE, marker=".", label=own[0]["arch"] if own else "")
@@ -116,7 +118,9 @@ def draw_wins(rows: Rows, ax: Axes, *, most: float) -> Any:
     """
     import matplotlib
 
-    cells = sorted({(row["scale"], row["cell"]) for row in rows}, key=lambda pair: [*map(_natural, pair)])
+    cells = sorted(
+        {(row["scale"], row["cell"]) for row in rows}, key=lambda pair: [_natural(label) for label in pair]
+    )
     of_cell: dict[str, list[Mapping[str, Any]]] = {cell: [] for _, cell in cells}
     for row in rows:
         of_cell[row["cell"]].append(row)
@@ -161,13 +165,13 @@ def _dots(rows: Rows, ax: Axes, x: str, y: str, *, colour: str, marker: str, lab
     )
 
 
-def _natural(label: str) -> tuple[float, list[Any]]:
-    """Return a key that sorts numbers, with or without a suffix, by their size."""
-    found = re.match(r"([0-9.]+(?:e[+-]?[0-9]+)?)\s*([KMBT]?)", label)
-    if found is None or found[1].count(".") > 1 or found[1] == ".":
-        return math.inf, [label]
-    scale = {"": 0, "K": 3, "M": 6, "B": 9, "T": 12}[found[2]]
-    return float(found[1]) * 10.0**scale, [label]
+def _natural(label: str) -> list[tuple[int, float, str]]:
+    """Return a key that sorts numbers within names by their size, those with a suffix of thousands too."""
+    key = []
+    for number, suffix, text in NUMBERS.findall(label):
+        size = float(number) * SUFFIXES[suffix] if number else 0.0
+        key.append((1, 0.0, text) if text else (0, size, ""))
+    return key
 
 
 def _scales(rows: Rows, metric: str) -> list[str]:
@@ -233,14 +237,14 @@ def wins_figures(frame: pd.DataFrame) -> list[Drawing]:
     for number, page in enumerate(handfuls(metrics, TOGETHER)):
         cells = max(len({row["cell"] for row in every if row["metric"] == metric}) for metric in page)
         height = 0.9 + 0.13 * min(max(cells, 6), 24)
-        figure, axes = new_figure(len(page), width=PAGE, height=height)
+        figure, axes = new_figure(len(page), width=PAGE if len(page) > 1 else COLUMN, height=height)
         for ax, metric in zip(axes, page, strict=True):
             own = [row for row in every if row["metric"] == metric]
             most = max(abs(row["difference"]) for row in own) or 1.0
             mesh = draw_wins(own, ax, most=most)
             bar = figure.colorbar(mesh, ax=ax, pad=0.03, aspect=25)
-            bar.ax.yaxis.set_major_formatter("{x:+.2g}")
-            ax.set_title(f"{shortened(metric, 22, 1)}: {won[metric]['wins']} of {won[metric]['n']}")
+            bar.ax.yaxis.set_major_formatter("{x:.2g}")
+            ax.set_title(f"{shortened(metric, 22, 1)}: better in {won[metric]['wins']} of {won[metric]['n']}")
             ax.set_xlabel("horizon, the shortest first")
         drawings.append(
             Drawing(
@@ -249,7 +253,7 @@ def wins_figures(frame: pd.DataFrame) -> list[Drawing]:
                 rows=[row for row in every if row["metric"] in page],
                 caption=(
                     f"Score of {settings['target']} minus that of {settings['reference']} at every cell and horizon, "
-                    "positive where it is better; marked where it is not. Titles: in how many pairs it is better."
+                    "positive where it is better; marked where it is not."
                 ),
             )
         )

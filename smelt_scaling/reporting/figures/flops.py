@@ -56,7 +56,7 @@ def draw_terms(models: Mapping[str, Rows], ax: Axes) -> None:
                 hatch=hatch,
                 edgecolor="white",
                 linewidth=0.5,
-                label=None if row["term"] in seen else shortened(row["term"], 26, 1),
+                label=None if row["term"] in seen else shortened(row["term"], 22, 1),
             )
             seen.add(row["term"])
             if row["flops_share"] >= LEAST:
@@ -79,7 +79,6 @@ def draw_terms(models: Mapping[str, Rows], ax: Axes) -> None:
     ax.set_xlim(0.0, 1.0)
     ax.tick_params(axis="y", length=0)
     ax.grid(False, axis="y")
-    ax.legend(loc="upper center", bbox_to_anchor=(0.35, -0.42 / len(names) - 0.12), ncols=2, handlelength=1.0)
 
 
 def flops_figures(frame: pd.DataFrame) -> list[Drawing]:
@@ -88,14 +87,16 @@ def flops_figures(frame: pd.DataFrame) -> list[Drawing]:
     models = {settings["model"]: plain_rows(frame)}
     if frame.attrs.get("compared"):
         models[settings["compare"]] = frame.attrs["compared"]
-    models = {
-        name: rows for name, rows in models.items() if any(row["training_flops"] > 0 for row in rows)
-    }
+    models = {name: rows for name, rows in models.items() if any(row["training_flops"] > 0 for row in rows)}
     if not models:
         return []
-    figure, axes = new_figure(1, width=COLUMN, height=1.5 + 0.45 * len(models))
+    terms = {row["term"] for rows in models.values() for row in rows if row["training_flops"] > 0}
+    height = 1.0 + 0.45 * len(models) + 0.14 * -(-len(terms) // 2)
+    figure, axes = new_figure(1, width=COLUMN, height=height)
     draw_terms(models, axes[0])
     percent_axis(axes[0], "share of training FLOPs per token", "x")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, handlelength=1.0)
     return [
         Drawing(
             name="flops",

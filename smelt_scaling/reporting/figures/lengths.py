@@ -39,11 +39,11 @@ def draw_lengths(rows: Rows, ratios: Rows, ax: Axes) -> None:
     for number, ratio in enumerate(ratios):
         own = [row for row in rows if row["contrast"] == ratio["contrast"] and row["relative"] is not None]
         colour, x = CYCLE[number % len(CYCLE)], [row["bucket"] for row in own]
-        ends = [
+        low, high = (
             [row[f"relative{end}"] if row["relative_set"] == "bounded" else np.nan for row in own]
             for end in ("_lo", "_hi")
-        ]
-        ax.fill_between(x, *ends, color=colour, alpha=0.15, linewidth=0)
+        )
+        ax.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
         ax.plot(
             x,
             [row["relative"] for row in own],
@@ -83,7 +83,9 @@ def _limits(rows: Rows) -> tuple[float, float]:
         row[f"relative{end}"] for row in rows if row["relative_set"] == "bounded" for end in ("_lo", "_hi")
     ]
     low, high = min([*points, *ends]), max([*points, *ends])
-    return max(low, min(points) - REACH * span) - 0.05 * span, min(high, max(points) + REACH * span) + 0.05 * span
+    return max(low, min(points) - REACH * span) - 0.05 * span, min(
+        high, max(points) + REACH * span
+    ) + 0.05 * span
 
 
 def lengths_figures(frame: pd.DataFrame) -> list[Drawing]:

@@ -97,4 +97,6 @@ def _shape(row: Mapping[str, Any]) -> str:
     """Write a shape in one line."""
     experts = "" if row["experts"] is None else f"{row['experts']}×"
     loop = f"×{row['loops']}  " if row["loops"] > 1 else ""
-    return f"{loop}{row['hidden']}  {row['heads']}×{row['head_dim']}/{row['kv_heads']}  {experts}{row['width']}"
+    return (
+        f"{loop}{row['hidden']}  {row['heads']}×{row['head_dim']}/{row['kv_heads']}  {experts}{row['width']}"
+    )

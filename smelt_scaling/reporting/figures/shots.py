@@ -50,7 +50,7 @@ def draw_gap(rows: Rows, ax: Axes) -> None:
         for row in rows
     ]
     k = [row["k"] for row in rows]
-    ax.plot(k, [point["gap"] for point in points], color=TARGET, linewidth=0.8, alpha=0.6)
+    ax.plot(k, [100 * row["gap"] for row in rows], color=TARGET, linewidth=0.8, alpha=0.6)
     draw_intervals(ax, k, points, "gap", colour=TARGET, marker=MARKERS[1])
     ax.axhline(0.0, color="black", linewidth=0.6)
     _k_axis(rows, ax)
@@ -103,7 +103,9 @@ def shots_figures(frame: pd.DataFrame) -> list[Drawing]:
             f"{settings['reference']}, the same tasks at every k; jump: gap(1) − gap(0)."
         )
         if any(row["gap_lo"] is not None for row in rows if row["metric"] in page):
-            caption += f" Bars: {100 * settings['level']:g} % intervals of {', '.join(settings['resampled'])}."
+            caption += (
+                f" Bars: {100 * settings['level']:g} % intervals of {', '.join(settings['resampled'])}."
+            )
         drawn = [row for row in rows if row["metric"] in page]
         drawings.append(Drawing(name=numbered("shots", number), figure=figure, rows=drawn, caption=caption))
     return drawings

@@ -103,12 +103,18 @@ def sources_figures(frame: pd.DataFrame) -> list[Drawing]:
             "dashed: on the whole evaluation."
         )
         if any(row["gain_lo"] is not None or row["gain_hi"] is not None for row in rows):
-            caption += f" Bars: {100 * settings['level']:g} % intervals; {OPEN_ENDS[0].lower()}{OPEN_ENDS[1:]}"
+            caption += (
+                f" Bars: {100 * settings['level']:g} % intervals; {OPEN_ENDS[0].lower()}{OPEN_ENDS[1:]}"
+            )
         caption += " Right: the gain of each source alone; shaded: the losses of the groups."
+        if len({member["domain"] for member in members}) > NAMED:
+            caption += f" Grey: domains beyond the first {NAMED}."
         if lacking:
             caption += f" {format_number(len(lacking))} of {len(members)} sources have no gain of their own."
         drawings.append(
-            Drawing(name=numbered("sources", number), figure=figure, rows=_table(rows, members), caption=caption)
+            Drawing(
+                name=numbered("sources", number), figure=figure, rows=_table(rows, members), caption=caption
+            )
         )
     return drawings
 
