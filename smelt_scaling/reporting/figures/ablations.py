@@ -23,7 +23,7 @@ UPRIGHT = 6
 HALF = 14
 #: Groups side by side in a legend.
 COLUMNS = 3
-#: How far lines of groups are moved apart, in levels.
+#: How far lines of groups are moved apart at most, in levels.
 APART = 0.06
 
 
@@ -40,9 +40,10 @@ def draw_levels(rows: Rows, summary: Rows, ax: Axes) -> None:
     levels = list(dict.fromkeys(row["level"] for row in rows))
     groups = list(dict.fromkeys(row["group"] for row in rows))
     noise = {row["group"]: row["noise"] for row in summary}
+    step = min(APART, 0.7 / len(groups))
     for number, group in enumerate(groups):
         own = [row for row in rows if row["group"] == group]
-        at = [levels.index(row["level"]) + APART * (number - (len(groups) - 1) / 2) for row in own]
+        at = [levels.index(row["level"]) + step * (number - (len(groups) - 1) / 2) for row in own]
         colour = CYCLE[number % len(CYCLE)]
         value = [row["value"] for row in own]
         ax.plot(at, value, color=colour, linewidth=0.9, alpha=0.7)

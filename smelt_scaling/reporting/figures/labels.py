@@ -69,9 +69,9 @@ def points_of(rows: Rows) -> list[tuple[str, list[Mapping[str, Any]]]]:
 
     Examples
     --------
-    >>> rows = [{"budget": 1e21, "sparsity": s, "gain": 0.1} for s in (0.85, None)]
+    >>> rows = [{"budget": 1e21, "sparsity": s, "gain": 0.1} for s in (0.947, None)]
     >>> [title for title, _ in points_of(rows)]
-    ['C = 1.0e21 FLOPs, S = 0.85', 'C = 1.0e21 FLOPs']
+    ['C = 1.0e21 FLOPs, S = 0.947', 'C = 1.0e21 FLOPs']
     """
     points: dict[tuple[float, float], tuple[str, list[Mapping[str, Any]]]] = {}
     for row in rows:
