@@ -15,6 +15,12 @@ from smelt_scaling.reporting.figures.match import match_figures
 from smelt_scaling.reporting.figures.probes import probes_figures
 from smelt_scaling.reporting.figures.shots import shots_figures
 from smelt_scaling.reporting.figures.sources import sources_figures
+from smelt_scaling.reporting.figures.identifiability import identifiability_figures
+from smelt_scaling.reporting.figures.influence import influence_figures
+from smelt_scaling.reporting.figures.laws import law_figures
+from smelt_scaling.reporting.figures.noise import noise_figures
+from smelt_scaling.reporting.figures.plans import plan_figures
+from smelt_scaling.reporting.figures.sensitivity import sensitivity_figures
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,4 +38,12 @@ SAVED_FIGURES: dict[str, tuple[Callable[[pd.DataFrame], Sequence[Drawing]], ...]
     "probes": (probes_figures,),
     "flops": (flops_figures,),
     "match": (match_figures,),
+    "diagnose": (
+        sensitivity_figures,
+        influence_figures,
+        noise_figures,
+        identifiability_figures,
+        law_figures,
+    ),
+    "plan": (plan_figures,),
 }
