@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from smelt_scaling.reporting.figures.drawing import Drawing
 from smelt_scaling.reporting.figures.lines import (
     PITCH,
+    draw_gain_point,
     draw_gains,
     draw_interval,
     gain_limits,
+    legend_above,
     name_lines,
     percent_across,
     say,
@@ -77,16 +81,13 @@ def draw_foretold(rows: Rows, ax: Axes, at: Sequence[float], *, limits: tuple[fl
     ax.axvline(0.0, color="black", linewidth=0.6)
     ax.set_xlim(*limits)
     for row, y in zip(rows, at, strict=True):
-        foretold, fitted = (
-            None if row[name] is None else min(max(row[name], limits[0]), limits[1])
-            for name in ("gain_predicted", "gain_fitted")
-        )
+        foretold, fitted = row["gain_predicted"], row["gain_fitted"]
         if foretold is not None and fitted is not None:
-            ax.plot([foretold, fitted], [y, y], color=TARGET, linewidth=0.8)
+            ax.plot(np.clip([foretold, fitted], *limits), [y, y], color=TARGET, linewidth=0.8)
         if fitted is not None:
-            ax.plot([fitted], [y], "o", color=TARGET, markersize=3.6)
+            draw_gain_point(ax, fitted, y, limits=limits, markersize=3.6)
         if foretold is not None:
-            ax.plot([foretold], [y], "o", color=TARGET, markerfacecolor="white", markersize=3.6, zorder=4)
+            draw_gain_point(ax, foretold, y, limits=limits, markersize=3.6, markerfacecolor="white")
         else:
             say(ax, "none foretold", y)
     percent_across(ax, "compute saved at a budget of the next size")
@@ -136,7 +137,7 @@ def influence_figure(frame: pd.DataFrame) -> Drawing:
     name_lines(axes[0], at, names, headings=headings)
     axes[1].tick_params(axis="y", length=0)
     for ax in axes:
-        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+        legend_above(ax)
     return Drawing(
         name="influence",
         figure=figure,
@@ -162,12 +163,12 @@ def rollout_figure(frame: pd.DataFrame) -> Drawing:
     at = [float(i) for i in range(len(both))]
     seen = [{"gain": row[name]} for row in both for name in ("gain_predicted", "gain_fitted")]
     figure, axes = new_figure(2, width=PAGE, height=0.85 + PITCH * max(len(at), 3), sharey=True)
-    draw_foretold(both, axes[0], at, limits=gain_limits(seen))
+    draw_foretold(both, axes[0], at, limits=gain_limits(seen, headline_row(frame)["gain"]))
     draw_errors(list(steps.values()), axes[1], at, colours=colours)
     name_lines(axes[0], at, list(steps))
     axes[1].tick_params(axis="y", length=0)
     for ax in axes:
-        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+        legend_above(ax)
     return Drawing(
         name="rollout",
         figure=figure,

@@ -12,19 +12,21 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    *("GREY", "PITCH", "SMALL", "cut_middle", "draw_gains", "draw_interval", "gain_limits", "name_lines"),
-    *("percent", "percent_across", "say"),
+    *("GREY", "PITCH", "SMALL", "cut_middle", "draw_gain_point", "draw_gains", "draw_interval"),
+    *("gain_limits", "legend_above", "name_lines", "percent", "percent_across", "say"),
 ]
 
 Rows = Sequence[Mapping[str, Any]]
-#: Gains beyond these are cut off, with their value beside: one of them would flatten all others.
-LOWEST, HIGHEST = -1.0, 1.0
+#: Gains this far from the study's are cut off, with their value beside: one of them would flatten all others.
+FURTHEST = 1.0
 #: Inches from one line to the next.
 PITCH = 0.165
 #: Size of letters between lines, points.
 SMALL = 5.5
 #: What is there for comparison.
 GREY = "#6e6e6e"
+#: Behind text that lies on lines.
+_BACKING = {"facecolor": "white", "alpha": 0.85, "linewidth": 0.0, "pad": 0.8}
 
 
 def cut_middle(text: str, width: int = 30) -> str:
@@ -52,10 +54,17 @@ def name_lines(ax: Axes, at: Sequence[float], names: Sequence[str], *, headings:
         tick.gridline.set_visible(False)
 
 
+def legend_above(ax: Axes) -> None:
+    """Put what an axes has to explain above it."""
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+
+
 def say(ax: Axes, text: str, y: float) -> None:
     """Say in the middle of a line why nothing is drawn on it."""
     where = ("axes fraction", "data")
-    ax.annotate(text, (0.5, y), xycoords=where, ha="center", va="center", fontsize=SMALL, color=GREY)
+    style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SMALL, "color": GREY}
+    ax.annotate(text, (0.5, y), xycoords=where, bbox=_BACKING, **style)
 
 
 def percent_across(ax: Axes, label: str) -> None:
@@ -117,33 +126,46 @@ def draw_gains(
         if gain is None:
             say(ax, "no gain", y)
             continue
-        shown = min(max(gain, low), high)
         if own is not None:
+            shown = min(max(gain, low), high)
             ax.barh(y, shown - own, left=own, height=0.62, color=TARGET, alpha=0.75, linewidth=0)
-        ax.plot([shown], [y], marker="o", color=TARGET, markersize=2.2, clip_on=False, zorder=4)
-        if shown != gain:
-            side = 1 if gain < low else -1
-            ax.annotate(
-                f"{'◂' if side > 0 else ''}{format_percent(gain, 0)}{'' if side > 0 else '▸'}",
-                (shown, y),
-                xytext=(4 * side, 0),
-                textcoords="offset points",
-                ha="left" if side > 0 else "right",
-                va="center",
-                fontsize=SMALL,
-            )
+        draw_gain_point(ax, gain, y, limits=limits, markersize=2.2)
 
 
-def gain_limits(rows: Rows, *more: float | None) -> tuple[float, float]:
-    """Return the ends of an axis of gains: no saving always lies on it.
+def draw_gain_point(ax: Axes, gain: float, y: float, *, limits: tuple[float, float], **style: Any) -> None:
+    """Draw one gain; of one beyond the axis an arrow at its end, with the number."""
+    low, high = limits
+    if low <= gain <= high:
+        look: dict[str, Any] = {"marker": "o", "color": TARGET, "zorder": 4, **style}
+        ax.plot([gain], [y], **look)
+        return
+    left = gain < low
+    end = low if left else high
+    ax.plot([end], [y], marker="<" if left else ">", color=TARGET, markersize=3.2, clip_on=False, zorder=5)
+    ax.annotate(
+        format_percent(gain, 0),
+        (end, y),
+        xytext=(5 if left else -5, 0),
+        textcoords="offset points",
+        ha="left" if left else "right",
+        va="center",
+        fontsize=SMALL,
+        bbox=_BACKING,
+        zorder=5,
+    )
+
+
+def gain_limits(rows: Rows, own: float | None, *more: float | None) -> tuple[float, float]:
+    """Return the ends of an axis of gains: no saving always lies on it, and what is far from the study's gain does not.
 
     Examples
     --------
     >>> [round(end, 3) for end in gain_limits([{"gain": 0.2}, {"gain": -3.0}, {"gain": None}], 0.1)]
-    [-1.06, 0.26]
+    [-0.955, 0.255]
     """
-    seen = [0.0, *(row["gain"] for row in rows if row["gain"] is not None)]
+    middle = own or 0.0
+    seen = [0.0, middle, *(row["gain"] for row in rows if row["gain"] is not None)]
     seen += [value for value in more if value is not None]
-    low, high = max(min(seen), LOWEST), min(max(seen), HIGHEST)
+    low, high = max(min(seen), min(0.0, middle - FURTHEST)), min(max(seen), max(0.0, middle + FURTHEST))
     room = max(0.05 * (high - low), 0.005)
     return low - room, high + room

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from smelt_scaling.formatting import format_interval, format_number
 from smelt_scaling.reporting.figures.drawing import Drawing
-from smelt_scaling.reporting.figures.lines import percent, cut_middle
+from smelt_scaling.reporting.figures.lines import cut_middle, percent
 from smelt_scaling.reporting.figures.parts import part_rows
 from smelt_scaling.reporting.figures.style import MARKERS, PAGE, arch_colours, new_figure
 

@@ -10,7 +10,7 @@ import numpy as np
 from smelt_scaling.formatting import format_number, format_percent, format_quantity
 from smelt_scaling.reporting.figures.axes import percent_axis
 from smelt_scaling.reporting.figures.drawing import Drawing
-from smelt_scaling.reporting.figures.lines import percent_across
+from smelt_scaling.reporting.figures.lines import legend_above, percent_across
 from smelt_scaling.reporting.figures.parts import table_rows
 from smelt_scaling.reporting.figures.style import COLUMN, CYCLE, MARKERS, PAGE, new_figure
 from smelt_scaling.reporting.raw import plain_rows
@@ -154,7 +154,7 @@ def draw_found(rows: Rows, ax: Axes) -> None:
 def _power_axis(ax: Axes) -> None:
     percent_axis(ax, "power")
     ax.set_ylim(-0.03, 1.03)
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    legend_above(ax)
 
 
 def plan_map_figure(frame: pd.DataFrame) -> Drawing:

@@ -67,7 +67,7 @@ def sensitivity_figure(frame: pd.DataFrame) -> Drawing:
     drawn = [row for row in part_rows(frame, "sensitivity") if row["kind"] in KINDS]
     tried = {kind: [row for row in drawn if row["kind"] == kind and not row["is_default"]] for kind in KINDS}
     tried = {kind: rows for kind, rows in tried.items() if rows}
-    limits = gain_limits(drawn, own["gain_lo"], own["gain_hi"])
+    limits = gain_limits(drawn, own["gain"], own["gain_lo"], own["gain_hi"])
     figure, axes = new_figure(len(tried), width=PAGE, height=1.0)
     heights = [
         draw_tornado(rows, ax, own=own["gain"], limits=limits)
