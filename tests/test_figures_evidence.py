@@ -185,7 +185,7 @@ def test_contours_that_did_not_close_are_dotted(diagnosis: dict[str, Any]) -> No
 def test_correlations_stand_on_their_colours(figures: dict[str, Drawing], diagnosis: dict[str, Any]) -> None:
     ax = figures["correlations"].figure.axes[0]
     names = [label.get_text() for label in ax.get_xticklabels()]
-    image = ax.images[0].get_array()
+    image = ax.collections[0].get_array()
     np.testing.assert_array_equal(image, image.T)
     printed = {tuple(text.get_position()): text.get_text() for text in ax.texts}
     for row in diagnosis["parts"]["identifiability"]["correlations"]:
@@ -210,7 +210,7 @@ def test_the_map_shows_the_best_set_of_horizons(figures: dict[str, Drawing], pla
         figures["plan_map"].figure.axes, ("reduction", "reduction_per_flop"), (100, 1e23), strict=False
     ):
         best = table.pivot_table(index="S", columns="F", values=name, aggfunc="max")
-        np.testing.assert_allclose(ax.images[0].get_array(), times * best.to_numpy(), rtol=1e-12)
+        np.testing.assert_allclose(ax.collections[0].get_array(), times * best.to_numpy(), rtol=1e-12)
 
 
 def test_what_is_bought_ends_at_the_sum_spent(figures: dict[str, Drawing], planned: dict[str, Any]) -> None:
@@ -375,13 +375,29 @@ def illegible(drawing: Drawing) -> list[str]:
     return found
 
 
+@pytest.fixture(scope="module")
+def pictures(diagnosis: dict[str, Any], planned: dict[str, Any]) -> dict[str, Drawing]:
+    """The figures without letters, which releases of matplotlib draw differently, and the room made for them."""
+    from matplotlib.legend import Legend
+    from matplotlib.text import Text
+
+    found = drawn(diagnosis) | drawn(planned)
+    for drawing in found.values():
+        drawing.figure.set_layout_engine("none")
+        for ax in drawing.figure.axes:
+            ax.tick_params(which="both", labelbottom=False, labelleft=False, labelright=False)
+        for artist in (*drawing.figure.findobj(Text), *drawing.figure.findobj(Legend)):
+            artist.set_visible(False)
+    return found
+
+
 @pytest.mark.parametrize("name", [*DIAGNOSE, *PLAN])
 @pytest.mark.mpl_image_compare(
     baseline_dir="baseline",
     style=RC,
-    # letters differ by fractions of a pixel between releases of FreeType; another line or bar is 20 and more
-    tolerance=12,
+    # matplotlib 3.10 and 3.11 agree within 1; one residual of 144 that moves by 0.2 % of the loss makes 1.5
+    tolerance=1,
     savefig_kwargs={"dpi": 80},
 )
-def test_image(figures: dict[str, Drawing], name: str) -> Any:
-    return figures[name].figure
+def test_image(pictures: dict[str, Drawing], name: str) -> Any:
+    return pictures[name].figure

@@ -9,7 +9,7 @@ import numpy as np
 
 from smelt_scaling.reporting.figures.drawing import Drawing
 from smelt_scaling.reporting.figures.parts import part_rows
-from smelt_scaling.reporting.figures.style import COLUMN, MARKERS, PAGE, arch_colours, new_figure
+from smelt_scaling.reporting.figures.style import CELLS, COLUMN, MARKERS, PAGE, arch_colours, new_figure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +75,7 @@ def draw_correlations(rows: Rows, ax: Axes) -> Any:
 
     Returns
     -------
-    AxesImage
+    QuadMesh
         For a colour bar.
     """
     names = list(dict.fromkeys(row["first"] for row in rows))
@@ -83,7 +83,10 @@ def draw_correlations(rows: Rows, ax: Axes) -> Any:
     for row in rows:
         i, j = names.index(row["first"]), names.index(row["second"])
         matrix[i, j] = matrix[j, i] = row["correlation"]
-    image = ax.imshow(matrix, cmap="RdBu_r", vmin=-1, vmax=1)
+    edges = np.arange(len(names) + 1) - 0.5
+    mesh = ax.pcolormesh(edges, edges, matrix, cmap="RdBu_r", vmin=-1, vmax=1, **CELLS)
+    ax.set_aspect("equal")
+    ax.invert_yaxis()
     for i in range(len(names)):
         for j in range(len(names)):
             if i != j:
@@ -94,7 +97,7 @@ def draw_correlations(rows: Rows, ax: Axes) -> Any:
     ax.set_yticks(range(len(names)), names)
     ax.tick_params(length=0)
     ax.grid(False)
-    return image
+    return mesh
 
 
 def exponents_figure(frame: pd.DataFrame) -> Drawing:
@@ -133,9 +136,9 @@ def correlations_figure(frame: pd.DataFrame) -> Drawing:
     height = 0.4 + lines * (0.2 + (width - 0.8) / across)
     figure, axes = new_figure(len(archs), width=width, height=height, rows=lines)
     for arch, ax in zip(archs, axes, strict=True):
-        image = draw_correlations([row for row in rows if row["arch"] == arch], ax)
+        mesh = draw_correlations([row for row in rows if row["arch"] == arch], ax)
         ax.set_title(arch)
-    bar = figure.colorbar(image, ax=axes, pad=0.01, aspect=30)
+    bar = figure.colorbar(mesh, ax=axes, pad=0.01, aspect=30)
     bar.set_label("correlation")
     return Drawing(
         name="correlations",

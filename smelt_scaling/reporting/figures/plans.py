@@ -12,7 +12,7 @@ from smelt_scaling.reporting.figures.axes import percent_axis
 from smelt_scaling.reporting.figures.drawing import Drawing
 from smelt_scaling.reporting.figures.lines import legend_above, percent_across
 from smelt_scaling.reporting.figures.parts import table_rows
-from smelt_scaling.reporting.figures.style import COLUMN, CYCLE, MARKERS, PAGE, new_figure
+from smelt_scaling.reporting.figures.style import CELLS, COLUMN, CYCLE, MARKERS, PAGE, new_figure
 from smelt_scaling.reporting.raw import plain_rows
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def draw_worth(rows: Rows, ax: Axes, key: str, *, times: float = 100.0) -> Any:
 
     Returns
     -------
-    AxesImage
+    QuadMesh
         For a colour bar.
     """
     sizes = sorted({row["F"] for row in rows})
@@ -60,7 +60,8 @@ def draw_worth(rows: Rows, ax: Axes, key: str, *, times: float = 100.0) -> Any:
     worth = np.full((len(tiers), len(sizes)), np.nan)
     for place, row in best.items():
         worth[place] = times * row[key]
-    image = ax.imshow(worth, cmap="cividis", origin="lower", aspect="auto", vmin=0.0)
+    edges = (np.arange(count + 1) - 0.5 for count in (len(sizes), len(tiers)))
+    mesh = ax.pcolormesh(*edges, worth, cmap="cividis", vmin=0.0, **CELLS)
     middle = (np.nanmax(worth) or 1.0) / 2
     for (i, j), row in best.items():
         mark = "" if row["in_box"] else "†"
@@ -74,7 +75,7 @@ def draw_worth(rows: Rows, ax: Axes, key: str, *, times: float = 100.0) -> Any:
     ax.tick_params(length=0)
     ax.grid(False)
     ax.set_xlabel("F, training FLOPs per token")
-    return image
+    return mesh
 
 
 def draw_spent(rows: Rows, ax: Axes) -> None:
@@ -167,8 +168,8 @@ def plan_map_figure(frame: pd.DataFrame) -> Drawing:
         (axes[0], "reduction", 100.0, "standard error falls by, %"),
         (axes[1], "reduction_per_flop", 100.0 * UNIT, f"per {format_quantity(UNIT)} FLOPs, %"),
     ):
-        image = draw_worth(rows, ax, key, times=times)
-        figure.colorbar(image, ax=ax, pad=0.01, aspect=20)
+        mesh = draw_worth(rows, ax, key, times=times)
+        figure.colorbar(mesh, ax=ax, pad=0.01, aspect=20)
         ax.set_title(title)
     axes[0].set_ylabel("sparsity S" if rows[0]["S"] is not None else "")
     away = " †: outside the runs, where it trusts the law." if any(not row["in_box"] for row in rows) else ""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLUMN", "PAGE", "REFERENCE", "TARGET", "arch_colours", "new_figure", "styled"]
+__all__ = ["CELLS", "COLUMN", "PAGE", "REFERENCE", "TARGET", "arch_colours", "new_figure", "styled"]
 
 #: Widths of one column and of a page of text, inches.
 COLUMN, PAGE = 3.35, 6.9
@@ -21,6 +21,8 @@ BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK = (
 REFERENCE, TARGET = BLUE, VERMILLION
 CYCLE = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+#: Cells of a map, parted by white.
+CELLS: dict[str, Any] = {"edgecolors": "white", "linewidth": 0.6}
 
 RC: dict[str, Any] = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, so that every machine draws alike
