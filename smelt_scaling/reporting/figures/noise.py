@@ -86,6 +86,8 @@ def draw_cells(rows: Rows, ax: Axes, *, colours: Mapping[str, str]) -> None:
 
 def noise_figure(frame: pd.DataFrame) -> Drawing:
     """Draw the residuals of a diagnosis in panels."""
+    from matplotlib.ticker import MaxNLocator
+
     settings = frame.attrs["settings"]
     panel = part_rows(frame, "noise", "panel")
     colours = arch_colours(list(dict.fromkeys(row["arch"] for row in panel)), settings["reference"])
@@ -95,14 +97,14 @@ def noise_figure(frame: pd.DataFrame) -> Drawing:
         draw_along_axis(panel, ax, name, AXES[name], colours=colours)
     fitted, quantiles, cells = axes[len(along) :]
     draw_along_axis(panel, fitted, "fitted", f"fitted loss, {settings['loss_unit']}", colours=colours)
-    for ax in axes[: len(along) + 1]:
+    axes[0].yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    axes[0].yaxis.set_major_formatter(percent)
+    for ax in (*axes[1 : len(along) + 1], cells):  # cell effects on the scale of what they are a part of
         ax.sharey(axes[0])
-        ax.yaxis.set_major_formatter(percent)
+    for ax in axes[: len(along) + 1]:
         ax.set_ylabel("ln(measured/fitted)" if ax in (axes[0], fitted) else "")
     draw_quantiles(panel, quantiles, colours=colours)
     draw_cells(_by_size(panel), cells, colours=colours)
-    cells.sharey(axes[0])  # on the scale of what they are a part of
-    cells.yaxis.set_major_formatter(percent)
     cells.set_ylabel("cell effect")
     cells.set_title(_correlation(frame))
     figure.legend(*fitted.get_legend_handles_labels(), loc="outside upper center", ncols=4)
