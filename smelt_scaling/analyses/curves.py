@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +11,8 @@ from numpy.typing import NDArray
 from smelt_scaling.analyses.allocation import allocate
 from smelt_scaling.analyses.frames import finish_frame
 from smelt_scaling.analyses.gain import ce_gain
-from smelt_scaling.analyses.side import IntervalKind
-from smelt_scaling.analyses.view import common_window, view_of
+from smelt_scaling.analyses.side import IntervalKind, Side
+from smelt_scaling.analyses.view import View, common_window, view_of
 from smelt_scaling.endpoints import default_sparsities
 from smelt_scaling.errors import FrontierError, UsageError
 from smelt_scaling.fitting import frontier_columns
@@ -31,8 +32,10 @@ BEYOND, POINTS = 10.0, 61
 GRID = (61, 61)
 
 
-def curve_budgets(source: Study | Paper, points: int = POINTS) -> Array:
+def curve_budgets(source: Study | Paper, named: Sequence[float] = (), points: int = POINTS) -> Array:
     """Return budgets from a tenth of the runs of all architectures to ten times them, spaced evenly in the logarithm.
+
+    Where no range of the runs is known, they lie between the budgets that are named.
 
     Raises
     ------
@@ -41,6 +44,8 @@ def curve_budgets(source: Study | Paper, points: int = POINTS) -> Array:
     """
     window = common_window(view_of(source).sides.values())
     if window is None:
+        if len(set(named)) > 1:
+            return np.geomspace(min(named), max(named), points)
         raise UsageError("no range of budgets is known, so no curve can be drawn; state C_lo and C_hi")
     low, high = min(window), max(window)
     return np.geomspace(low / BEYOND, high * BEYOND, points)
@@ -49,6 +54,7 @@ def curve_budgets(source: Study | Paper, points: int = POINTS) -> Array:
 def gain_curve(
     source: Study | Paper,
     *,
+    named: Sequence[float] = (),
     target: str | None = None,
     reference: str | None = None,
     level: float = 0.95,
@@ -57,7 +63,7 @@ def gain_curve(
     """Return `ce_gain` along `curve_budgets`: the bands of a curve are simultaneous over all of its budgets."""
     return ce_gain(
         source,
-        curve_budgets(source),
+        curve_budgets(source, named),
         target=target,
         reference=reference,
         level=level,
@@ -66,10 +72,14 @@ def gain_curve(
 
 
 def frontier_curve(
-    source: Study | Paper, *, level: float = 0.95, interval: IntervalKind = "percentile"
+    source: Study | Paper,
+    *,
+    named: Sequence[float] = (),
+    level: float = 0.95,
+    interval: IntervalKind = "percentile",
 ) -> pd.DataFrame:
     """Return `allocate` along `curve_budgets`."""
-    return allocate(source, curve_budgets(source), level=level, interval=interval)
+    return allocate(source, curve_budgets(source, named), level=level, interval=interval)
 
 
 def residual_rows(study: Study) -> pd.DataFrame:
@@ -84,7 +94,7 @@ def residual_rows(study: Study) -> pd.DataFrame:
     -------
     DataFrame
         One row per endpoint: ``arch, cell, loss, predicted, residual_log`` (ln predicted - ln loss), the law's columns,
-        ``C`` where it is known, and ``sparsity``, the default one of its tier.
+        ``F, D, C`` where they are known, and ``sparsity``, the default one of its tier.
 
     Examples
     --------
@@ -112,7 +122,8 @@ def residual_rows(study: Study) -> pd.DataFrame:
                     "predicted": float(predicted[i]),
                     "residual_log": float(np.log(predicted[i]) - np.log(loss)),
                     **{name: float(values[i]) for name, values in columns.items()},
-                    "C": float(known["C"][i]) if "C" in known else None,
+                    # as the frontier counts them: from N for a law in N
+                    **{name: float(known[name][i]) if name in known else None for name in ("F", "D", "C")},
                     "sparsity": None if tiers is None else float(tiers[own.tiers[i]]),
                 }
             )
@@ -121,6 +132,8 @@ def residual_rows(study: Study) -> pd.DataFrame:
 
 def surface_grid(study: Study | Paper, arch: str, sparsity: float | None) -> pd.DataFrame:
     """Return the loss of one architecture on a grid of sizes and tokens, half a decade beyond its runs.
+
+    Where of the runs only their budgets are known, as of a paper, the grid is about the optima of those budgets.
 
     Parameters
     ----------
@@ -143,12 +156,12 @@ def surface_grid(study: Study | Paper, arch: str, sparsity: float | None) -> pd.
     """
     view = view_of(study)
     side = view.side(arch)
-    if "F" not in side.window or "D" not in side.window or "D" not in view.law.columns:
+    if "D" not in view.law.columns or not ({"F", "D"} <= side.window.keys() or "C" in side.window):
         raise FrontierError(f"{arch}: no surface to draw: the law or the runs have no F and D")
     edge = np.sqrt(10.0)
     F, D = (  # noqa: N806  # the field's names
-        np.geomspace(side.window[name][0] / edge, side.window[name][1] * edge, count)
-        for name, count in zip("FD", GRID, strict=True)
+        np.geomspace(low / edge, high * edge, count)
+        for (low, high), count in zip(_ranges(view, side, sparsity), GRID, strict=True)
     )
     size, tokens = (grid.ravel() for grid in np.meshgrid(F, D, indexing="ij"))
     columns: dict[str, Any] = {"D": tokens, "F": size, "C": size * tokens}
@@ -169,3 +182,16 @@ def surface_grid(study: Study | Paper, arch: str, sparsity: float | None) -> pd.
         for c, f in zip(budgets.tolist(), np.asarray(best.flops_per_token).tolist(), strict=True)
     ]
     return frame
+
+
+def _ranges(
+    view: View, side: Side, sparsity: float | None
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return the range of F and of D: of the runs, or of the optima of their budgets."""
+    if "F" in side.window and "D" in side.window:
+        return side.window["F"], side.window["D"]
+    budgets = np.array(side.window["C"])
+    at = None if sparsity is None else np.full(2, sparsity)
+    size = np.asarray(view.frontier(side.surface).allocate(budgets, at).flops_per_token)
+    F, D = size.tolist(), (budgets / size).tolist()  # noqa: N806  # the field's names
+    return (min(F), max(F)), (min(D), max(D))

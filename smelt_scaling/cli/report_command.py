@@ -20,7 +20,7 @@ HELP = """Tables and figures of a study for a paper, and a check that committed 
   $ smelt-scaling report -o reports/report
   ...
   $ smelt-scaling report -o reports/new --compare reports/report
-  no number moved: 8 tables agree with reports/report
+  no number moved: 10 tables agree with reports/report
 
 Results that other commands wrote with -o DIR become sections with --with DIR. With --compare the exit code is 1 if a
 number moved beyond its tolerance.
@@ -51,6 +51,11 @@ AllowOption = Annotated[
     typer.Option("--allow", metavar="COLUMN=X", help="Relative tolerance of a column, such as gain=1e-4."),
 ]
 
+SheetOption = Annotated[
+    bool,
+    typer.Option("--contact-sheet", help="Also put all figures on one sheet, contact_sheet.png."),
+]
+
 
 def write_report(
     context: typer.Context,
@@ -66,6 +71,7 @@ def write_report(
     figures: FiguresOption = None,
     compare: CompareOption = None,
     allow: AllowOption = None,
+    sheet: SheetOption = False,
     out: OutOption = Path("reports/report"),
 ) -> None:
     """Write a report."""
@@ -76,11 +82,15 @@ def write_report(
     from smelt_scaling.errors import UsageError
     from smelt_scaling.reporting.build import build_report
     from smelt_scaling.reporting.compare import compare_reports, difference_lines
+    from smelt_scaling.reporting.page import files_of
+    from smelt_scaling.reporting.sheet import contact_sheet
 
     allowed = parse_allowances(allow)
     formats = parse_figures(figures)
     if compare is not None and compare.resolve() == out.resolve():
         raise UsageError(f"--compare {compare}: is the folder of the new report; name another with -o")
+    if sheet and "png" not in formats:
+        raise UsageError("--contact-sheet: is made of PNG figures; add png to --figures")
     source = open_source(study, published)
     with _progress() as progress, writing(out):
         report = build_report(
@@ -97,6 +107,8 @@ def write_report(
             provenance=describe_call(context.obj, source.provenance),
             progress=progress,
         )
+        if sheet:
+            contact_sheet(out)
     tell_notes(report.notes)
     talk(f"wrote {out}: {len(report.tables)} tables, {len(report.figures)} figures, report.md, manifest.json")
     for why in dict.fromkeys(report.absent.values()):
@@ -109,7 +121,7 @@ def write_report(
         emit("\n".join(difference_lines(found)) + "\n")
         talk(f"error: {len(found)} differences from {compare}")
         raise typer.Exit(1)
-    emit(f"no number moved: {len(report.tables)} tables agree with {compare}\n")
+    emit(f"no number moved: {len(files_of(out, '.csv'))} tables agree with {compare}\n")
 
 
 @contextmanager

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from smelt_scaling.errors import StudyError, UsageError
+from smelt_scaling.errors import UsageError
+from smelt_scaling.reporting.page import files_of
 
 __all__ = ["TOLERANCES", "Difference", "compare_reports", "difference_lines"]
 
@@ -78,7 +82,10 @@ def compare_reports(
     for name, value in rules.items():
         if not value >= 0:
             raise UsageError(f"tolerance {name}={value}: must be 0 or more")
-    left, right = (_tables(Path(folder)) for folder in (before, after))
+    left, right = (
+        {name: path for name, path in files_of(folder, ".csv").items() if path.is_file()}
+        for folder in (before, after)
+    )
     found = [
         Difference(table=name, row=0, label="", column="", before="there", after="missing", allowed=0.0)
         for name in sorted(left.keys() - right.keys())
@@ -90,14 +97,6 @@ def compare_reports(
     for name in sorted(left.keys() & right.keys()):
         found += _compare(name, _rows(left[name]), _rows(right[name]), rules)
     return found
-
-
-def _tables(folder: Path) -> dict[str, Path]:
-    if not (folder / "manifest.json").is_file():
-        raise StudyError(
-            f"{folder}: holds no report (manifest.json is missing); write one with: smelt-scaling report"
-        )
-    return {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*.csv"))}
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
@@ -141,12 +140,24 @@ def _allowed(column: str, rules: Mapping[str, float]) -> float:
 
 
 def _agree(before: str, after: str, allowed: float) -> bool:
-    if before == after:
-        return True
-    try:
-        a, b = float(before), float(after)
-    except ValueError:
-        return False
+    return before == after or _alike(_value(before), _value(after), allowed)
+
+
+def _value(text: str) -> Any:
+    """Return a cell as what it says: a number, a list, or text."""
+    for reading in (float, json.loads):
+        with suppress(ValueError):
+            return reading(text)
+    return [_value(piece) for piece in text.split("; ")] if "; " in text else text
+
+
+def _alike(a: Any, b: Any, allowed: float) -> bool:
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(_alike(x, y, allowed) for x, y in zip(a, b, strict=True))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_alike(a[key], b[key], allowed) for key in a)
+    if type(a) is bool or type(b) is bool or not isinstance(a, float | int) or not isinstance(b, float | int):
+        return bool(a == b)
     return math.isclose(a, b, rel_tol=allowed, abs_tol=allowed * SMALL)
 
 

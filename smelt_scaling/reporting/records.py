@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 __all__ = ["frame_of_record", "read_record"]
 
 
-def read_record(path: str | Path) -> dict[str, Any]:
+def read_record(path: str | Path, command: str | None = None) -> dict[str, Any]:
     """Read the JSON that a command wrote with ``-o``.
 
     Raises
     ------
     StudyError
-        If it is no such file, or of a newer schema.
+        If it is no such file, of a newer schema, or of another command than the one named.
     """
     try:
         record = json.loads(Path(path).read_text(encoding="utf-8"))
-        version, _ = record["schema_version"], record["command"]
+        version, wrote = record["schema_version"], record["command"]
     except OSError as error:
         raise StudyError(f"{path}: cannot be read ({error.strerror or error})") from error
     except (ValueError, KeyError, TypeError) as error:
@@ -35,6 +35,11 @@ def read_record(path: str | Path) -> dict[str, Any]:
         raise StudyError(
             f"{path}: schema version {version} is newer than {SCHEMA_VERSION}; upgrade smelt-scaling"
         )
+    kinds = {"rows": list, "notes": list, "settings": dict}
+    if any(not isinstance(record.get(key), kind) for key, kind in kinds.items()):
+        raise StudyError(f"{path}: lacks {', '.join(kinds)} of a result; write it again with -o")
+    if command is not None and wrote != command:
+        raise StudyError(f"{path}: holds what {wrote} wrote, not {command}; write it again with -o")
     return dict(record)
 
 

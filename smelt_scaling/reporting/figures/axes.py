@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
-__all__ = ["compute_axis", "hatch_outside", "percent_axis", "runs_of"]
+__all__ = ["compute_axis", "hatch_outside", "log_axis", "percent_axis", "runs_of"]
 
 #: Beyond the runs.
 HATCH: dict[str, Any] = {
@@ -21,6 +22,9 @@ HATCH: dict[str, Any] = {
     "linewidth": 0.0,
     "zorder": 0.5,
 }
+
+#: Axes of fewer decades than this -> the multiples of powers of ten that are labelled.
+BETWEEN = ((0.9, (1.0, 2.0, 5.0)), (1.9, (1.0, 3.0)))
 
 
 def compute_axis(ax: Axes, label: str = "training compute C, FLOPs") -> None:
@@ -36,6 +40,20 @@ def compute_axis(ax: Axes, label: str = "training compute C, FLOPs") -> None:
 def percent_axis(ax: Axes, label: str, along: str = "y") -> None:
     """Write fractions of one axis, the vertical by default, as percent."""
     from matplotlib.ticker import FuncFormatter
+def log_axis(axis: Axis) -> None:
+    """Label a logarithmic axis whose limits are set: powers of ten, and numbers between them on a short one."""
+    from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
+
+    low, high = sorted(np.log10(axis.get_view_interval()).tolist())
+    between = next((subs for span, subs in BETWEEN if high - low < span), (1.0,))
+    axis.set_major_locator(LogLocator(subs=between, numticks=8))
+    axis.set_major_formatter(LogFormatterSciNotation(labelOnlyBase=False, minor_thresholds=(np.inf, np.inf)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def percent_axis(ax: Axes, label: str) -> None:
+    """Write fractions of the vertical axis as percent."""
+    from matplotlib.ticker import PercentFormatter
 
     axis = ax.yaxis if along == "y" else ax.xaxis
     # as many decimals as a tick has: ticks that differ read differently

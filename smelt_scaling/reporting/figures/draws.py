@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,20 +11,51 @@ from numpy.typing import NDArray
 
 from smelt_scaling.reporting.figures.axes import percent_axis
 from smelt_scaling.reporting.figures.drawing import Drawing
-from smelt_scaling.reporting.figures.style import MARKERS, PAGE, TARGET, arch_colours, new_figure
+from smelt_scaling.reporting.figures.style import (
+    COLUMN,
+    MARKERS,
+    PAGE,
+    TARGET,
+    arch_colours,
+    new_figure,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_ellipse", "draw_histogram", "draws_figure"]
+__all__ = ["GainReplicates", "draw_ellipse", "draw_histogram", "draws_figure"]
 
 Array = NDArray[np.float64]
 #: 95 % of a bivariate normal lie within this squared Mahalanobis distance: chi-square with 2 degrees of freedom.
 CHI2 = 5.991464547107979
+#: An ellipse needs more points than this.
+FEW = 3
 
 
-def draw_histogram(gains: Array, ax: Axes, *, point: float, ends: tuple[float | None, float | None]) -> None:
-    """Draw replicates of a gain, those that are unreachable in a bar at the right end.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GainReplicates:
+    """Replicates of one gain.
+
+    Parameters
+    ----------
+    gains : (draws,) array
+        Fractions; NaN where unreachable.
+    point, ends : float or None
+        Estimate, and ends of its interval; None where unreachable.
+    headline : str
+        What the gain is, such as "1e21 FLOPs, S = 0.947".
+    """
+
+    gains: Array
+    point: float | None
+    ends: tuple[float | None, float | None]
+    headline: str
+
+
+def draw_histogram(
+    gains: Array, ax: Axes, *, point: float | None, ends: tuple[float | None, float | None]
+) -> None:
+    """Draw replicates of a gain; how many are unreachable is written beside them.
 
     Parameters
     ----------
@@ -31,20 +63,21 @@ def draw_histogram(gains: Array, ax: Axes, *, point: float, ends: tuple[float | 
         Fractions; NaN where unreachable.
     ax : Axes
         Where.
-    point, ends : float
-        Estimate, and ends of its interval.
+    point, ends : float or None
+        Estimate, and ends of its interval; not drawn where None or NaN.
     """
     reached = gains[np.isfinite(gains)]
-    ax.hist(reached, bins=40, color=TARGET, alpha=0.35, density=False)
-    ax.axvline(point, color=TARGET)
-    for end in ends:
-        if end is not None:
-            ax.axvline(end, color=TARGET, linestyle="--", linewidth=0.8)
+    if len(reached):
+        ax.hist(reached, bins=40, color=TARGET, alpha=0.35, density=False)
+    for at, style in ((point, "-"), *((end, "--") for end in ends)):
+        if at is not None and np.isfinite(at):
+            ax.axvline(at, color=TARGET, linestyle=style, linewidth=1.2 if style == "-" else 0.8)
     ax.axvline(0.0, color="black", linewidth=0.6)
     percent_axis(ax, "")
     ax.xaxis.set_major_formatter(ax.yaxis.get_major_formatter())
-    from matplotlib.ticker import ScalarFormatter
+    from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
+    ax.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     ax.yaxis.set_major_formatter(ScalarFormatter())
     ax.set_xlabel("compute saved")
     ax.set_ylabel("replicates")
@@ -69,39 +102,38 @@ def draw_ellipse(x: Array, y: Array, ax: Axes, colour: str) -> None:
 
 
 def draws_figure(
-    gains: Array,
-    point: float,
-    ends: tuple[float | None, float | None],
-    exponents: Mapping[str, tuple[Array, Array, float, float]],
+    gain: GainReplicates | None,
+    pairs: Mapping[str, tuple[Array, Array, float, float]],
     *,
     names: tuple[str, str],
-    reference: str,
-    headline: str,
+    reference: str | None,
 ) -> Drawing:
-    """Draw the replicates of one gain, and of two exponents per architecture.
+    """Draw the replicates of one gain, if there is one, and of two parameters per architecture.
 
     Parameters
     ----------
-    gains, point, ends
-        As for `draw_histogram`.
-    exponents : mapping of str to (x, y, x of the fit, y of the fit)
-        Architecture -> replicates of two exponents and their point estimates.
+    gain : GainReplicates, optional
+        Left panel.
+    pairs : mapping of str to (x, y, x of the fit, y of the fit)
+        Architecture -> replicates of two parameters and their point estimates.
     names : (str, str)
-        The two exponents.
-    reference : str
+        The two parameters.
+    reference : str, optional
         Reference architecture.
-    headline : str
-        What the gain is, such as "1e21 FLOPs, S = 0.947".
     """
-    figure, axes = new_figure(2, width=PAGE, height=2.4)
-    draw_histogram(gains, axes[0], point=point, ends=ends)
-    axes[0].set_title(headline)
-    colours = arch_colours(list(exponents), reference)
+    figure, axes = new_figure(1 if gain is None else 2, width=COLUMN if gain is None else PAGE, height=2.4)
+    if gain is not None:
+        draw_histogram(gain.gains, axes[0], point=gain.point, ends=gain.ends)
+        axes[0].set_title(gain.headline)
+    ax = axes[-1]
+    colours = arch_colours(list(pairs), reference)
     for number, (arch, colour) in enumerate(colours.items()):
-        x, y, at_x, at_y = exponents[arch]
-        axes[1].plot(x, y, ".", markersize=1.2, color=colour, alpha=0.25)
-        draw_ellipse(x, y, axes[1], colour)
-        axes[1].plot(
+        x, y, at_x, at_y = pairs[arch]
+        finite = np.isfinite(x) & np.isfinite(y)
+        ax.plot(x[finite], y[finite], ".", markersize=1.2, color=colour, alpha=0.25)
+        if finite.sum() > FEW:
+            draw_ellipse(x[finite], y[finite], ax, colour)
+        ax.plot(
             [at_x],
             [at_y],
             marker=MARKERS[number % len(MARKERS)],
@@ -112,22 +144,26 @@ def draws_figure(
             label=arch,
             linestyle="none",
         )
-    axes[1].set_xlabel(f"exponent {names[0]}")
-    axes[1].set_ylabel(f"exponent {names[1]}")
-    axes[1].legend(loc="best")
-    rows: list[dict[str, Any]] = [
-        {"replicate": i, "gain": float(value) if np.isfinite(value) else None}
-        for i, value in enumerate(gains)
-    ]
-    for arch, (x, y, _, _) in exponents.items():
-        for row, a, b in zip(rows, x.tolist(), y.tolist(), strict=True):
-            row |= {f"{names[0]}_{arch}": a, f"{names[1]}_{arch}": b}
+    ax.set_xlabel(f"parameter {names[0]}")
+    ax.set_ylabel(f"parameter {names[1]}")
+    ax.legend(loc="best")
+    count = len(next(iter(pairs.values()))[0])
+    rows: list[dict[str, Any]] = [{"replicate": i} for i in range(count)]
+    columns = {} if gain is None else {"gain": gain.gains}
+    for arch, (x, y, _, _) in pairs.items():
+        columns |= {f"{names[0]}_{arch}": x, f"{names[1]}_{arch}": y}
+    for name, values in columns.items():
+        for row, value in zip(rows, values.tolist(), strict=True):
+            row[name] = value if np.isfinite(value) else None
+    left = (
+        "Left: replicates of the gain, its estimate and the ends of its interval (dashed). Right: replicates"
+    )
     return Drawing(
         name="draws",
         figure=figure,
         rows=rows,
         caption=(
-            "Left: replicates of the gain, its estimate and the ends of its interval (dashed). Right: replicates of "
-            "two exponents with the ellipse that would hold 95 % of a normal."
+            f"{'Replicates' if gain is None else left} of two parameters, and the ellipse that would hold 95 % of a "
+            "normal."
         ),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from smelt_scaling.formatting import format_number
-from smelt_scaling.reporting.figures.axes import compute_axis, hatch_outside
+from smelt_scaling.reporting.figures.axes import compute_axis, hatch_outside, log_axis
 from smelt_scaling.reporting.figures.drawing import Drawing
 from smelt_scaling.reporting.figures.style import PAGE, arch_colours, new_figure
 from smelt_scaling.reporting.raw import plain_rows
@@ -106,9 +106,13 @@ def frontier_figure(
 def tokens_figure(frame: pd.DataFrame, *, reference: str | None = None) -> Drawing:
     """Draw compute-optimal tokens per parameter."""
     figure, axes, rows, _ = _panels(frame, "tokens_per_param", reference)
+    low = min(CHINCHILLA, *(limit for ax in axes for limit in ax.dataLim.intervaly))
     for ax in axes:
         ax.set_yscale("log")
         ax.axhline(CHINCHILLA, color="black", linestyle=":", linewidth=0.8)
+    axes[0].set_ylim(bottom=low / 1.3)
+    log_axis(axes[0].yaxis)
+    axes[0].yaxis.set_major_formatter("{x:g}")
     axes[0].annotate(
         "Chinchilla, 20", (0.02, CHINCHILLA), xycoords=("axes fraction", "data"), va="bottom", fontsize=6
     )

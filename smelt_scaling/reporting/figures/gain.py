@@ -39,7 +39,7 @@ def draw_gain(
         The row of ``turnover`` of that sparsity: peak and zero crossings are marked.
     """
     budget = np.array([row["budget"] for row in rows])
-    gain = _numbers(rows, "gain", 1.0)
+    gain = _numbers(rows, "gain", np.nan)  # no point where the reference never gets there
     hatch_outside(ax, budget, [bool(row["extrapolated"]) for row in rows])
     for lower, upper, shade, label in (
         ("gain_together_lo", "gain_together_hi", 0.15, "all budgets at once"),

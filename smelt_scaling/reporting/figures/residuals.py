@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from smelt_scaling.reporting.figures.axes import log_axis
 from smelt_scaling.reporting.figures.drawing import Drawing
 from smelt_scaling.reporting.figures.style import MARKERS, PAGE, arch_colours, new_figure
 from smelt_scaling.reporting.raw import plain_rows
@@ -67,10 +68,8 @@ def draw_residuals(frame: pd.DataFrame, ax: Axes, column: str, *, colours: Mappi
             markeredgewidth=0,
         )
     if logarithmic:
-        from matplotlib.ticker import NullFormatter
-
         ax.set_xscale("log")
-        ax.xaxis.set_minor_formatter(NullFormatter())
+        log_axis(ax.xaxis)
     ax.set_xlabel(label)
 
 
@@ -88,6 +87,7 @@ def residual_figure(frame: pd.DataFrame, *, reference: str | None = None) -> Dra
         draw_residuals(frame, axes[number], name, colours=colours)
         if number > 1:
             axes[number].sharey(axes[1])
+            axes[number].tick_params(labelleft=False)
     if varied:
         axes[1].set_ylabel("predicted over measured, %")
     return Drawing(

@@ -32,7 +32,11 @@ RC: dict[str, Any] = {
     "xtick.labelsize": 6.5,
     "ytick.labelsize": 6.5,
     "legend.fontsize": 6.5,
-    "legend.frameon": False,
+    "legend.frameon": True,  # a ground without an edge, so that hatching does not run through the words
+    "legend.facecolor": "white",
+    "legend.edgecolor": "none",
+    "legend.framealpha": 0.8,
+    "legend.borderpad": 0.2,
     "legend.handlelength": 1.6,
     "axes.spines.top": False,
     "axes.spines.right": False,

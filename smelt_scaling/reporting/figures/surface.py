@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from smelt_scaling.formatting import format_number
+from smelt_scaling.reporting.figures.axes import log_axis
 from smelt_scaling.reporting.figures.drawing import Drawing
 from smelt_scaling.reporting.figures.style import COLUMN, PAGE, new_figure
 from smelt_scaling.reporting.raw import plain_rows
@@ -45,8 +46,6 @@ def draw_surface(
     ContourSet
         For a colour bar.
     """
-    from matplotlib.ticker import NullFormatter
-
     size, tokens = (np.unique([row[name] for row in rows]) for name in "FD")
     loss = np.array([row["loss"] for row in rows]).reshape(len(size), len(tokens))
     filled = ax.contourf(size, tokens, loss.T, levels=list(levels), cmap="cividis_r", extend="both")
@@ -74,8 +73,8 @@ def draw_surface(
     ax.set_yscale("log")
     ax.set_xlim(size[0], size[-1])
     ax.set_ylim(tokens[0], tokens[-1])
-    ax.xaxis.set_minor_formatter(NullFormatter())
-    ax.yaxis.set_minor_formatter(NullFormatter())
+    log_axis(ax.xaxis)
+    log_axis(ax.yaxis)
     ax.set_xlabel("F, training FLOPs per token")
     ax.grid(False)
     return filled
@@ -96,7 +95,15 @@ def _label(ax: Axes, power: int, size: Any, tokens: Any) -> None:
         va="bottom",
         color="white",
         fontsize=5.5,
+        path_effects=_outlined(),
     )
+
+
+def _outlined() -> list[Any]:
+    """Return a dark edge, on which white letters are read over light colours too."""
+    from matplotlib.patheffects import withStroke
+
+    return [withStroke(linewidth=0.7, foreground="#505050")]
 
 
 def surface_figure(frames: Sequence[pd.DataFrame], residuals: pd.DataFrame | None = None) -> Drawing:
@@ -125,7 +132,9 @@ def surface_figure(frames: Sequence[pd.DataFrame], residuals: pd.DataFrame | Non
         filled = draw_surface(rows, ax, levels=levels.tolist(), runs=runs, frontier=frame.attrs["curve"])
         ax.set_title(arch if sparsity is None else f"{arch}, S = {format_number(sparsity, 3)}")
     axes[0].set_ylabel("D, training tokens")
-    axes[0].legend(loc="upper left", labelcolor="white")
+    legend = axes[0].legend(loc="upper left", labelcolor="white", frameon=False)
+    for text in legend.get_texts():
+        text.set_path_effects(_outlined())
     bar = figure.colorbar(filled, ax=axes, pad=0.01, aspect=30)
     bar.set_label(f"loss, {frames[0].attrs['settings']['loss_unit']}")
     bar.ax.yaxis.set_major_formatter("{x:.2f}")
@@ -135,6 +144,7 @@ def surface_figure(frames: Sequence[pd.DataFrame], residuals: pd.DataFrame | Non
         rows=[row for rows in every for row in rows],
         caption=(
             "Fitted loss over training FLOPs per token and tokens. White lines: equal compute, in FLOPs. "
-            "Orange: the compute-optimal frontier. Circles: the runs of that sparsity."
+            "Orange: the compute-optimal frontier."
+            f"{' Circles: the runs of that sparsity.' if residuals is not None else ''}"
         ),
     )
