@@ -20,7 +20,7 @@ HELP = """Tables and figures of a study for a paper, and a check that committed 
   $ smelt-scaling report -o reports/report
   ...
   $ smelt-scaling report -o reports/new --compare reports/report
-  no number moved: 10 tables agree with reports/report
+  no number moved: 11 tables agree with reports/report
 
 Results that other commands wrote with -o DIR become sections with --with DIR. With --compare the exit code is 1 if a
 number moved beyond its tolerance.
@@ -81,8 +81,7 @@ def write_report(
     from smelt_scaling.cli.sources import open_source
     from smelt_scaling.errors import UsageError
     from smelt_scaling.reporting.build import build_report
-    from smelt_scaling.reporting.compare import compare_reports, difference_lines
-    from smelt_scaling.reporting.page import files_of
+    from smelt_scaling.reporting.compare import compare_reports, difference_lines, shared_tables
     from smelt_scaling.reporting.sheet import contact_sheet
 
     allowed = parse_allowances(allow)
@@ -119,9 +118,9 @@ def write_report(
     found = compare_reports(compare, out, tolerances=allowed)
     if found:
         emit("\n".join(difference_lines(found)) + "\n")
-        talk(f"error: {len(found)} differences from {compare}")
+        talk(f"error: {len(found)} {'difference' if len(found) == 1 else 'differences'} from {compare}")
         raise typer.Exit(1)
-    emit(f"no number moved: {len(files_of(out, '.csv'))} tables agree with {compare}\n")
+    emit(f"no number moved: {len(shared_tables(compare, out))} tables agree with {compare}\n")
 
 
 @contextmanager

@@ -38,7 +38,10 @@ def write_page(folder: Path, pages: Sequence[str], absent: Mapping[str, str], no
 
 
 def write_manifest(report: Report, provenance: Mapping[str, Any]) -> None:
-    """Write ``manifest.json``: what was made from what, and a digest of every file."""
+    """Write ``manifest.json``: what was made from what, and a digest of every file.
+
+    Where a table lay on somebody's disk stays out of it: a report is published.
+    """
     from smelt_scaling.study.provenance import file_sha256
 
     record = {
@@ -51,7 +54,12 @@ def write_manifest(report: Report, provenance: Mapping[str, Any]) -> None:
             path.relative_to(report.folder).as_posix(): file_sha256(str(path))
             for path in sorted(report.files)
         },
-        "provenance": dict(provenance),
+        "provenance": {
+            name: {key: item for key, item in value.items() if key != "source_path"}
+            if isinstance(value, Mapping)
+            else value
+            for name, value in provenance.items()
+        },
     }
     (report.folder / MANIFEST).write_text(dumps(record), encoding="utf-8")
 

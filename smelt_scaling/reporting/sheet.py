@@ -42,8 +42,9 @@ def contact_sheet(folder: str | Path) -> Path:
     if not paths:
         raise StudyError(f"{base}: holds no PNG figure for a contact sheet; draw them with --figures png")
     images = [imread(path) for path in paths]
+    widest = max(image.shape[1] for image in images)  # all in one scale, as they will stand on a page
     rows = [images[first : first + ACROSS] for first in range(0, len(images), ACROSS)]
-    heights = [max(WIDTH * image.shape[0] / image.shape[1] for image in row) for row in rows]
+    heights = [max(WIDTH * image.shape[0] / widest for image in row) for row in rows]
     with styled():
         figure = Figure(figsize=(ACROSS * WIDTH, sum(heights) + 0.3 * len(rows)), layout="constrained")
         grid = figure.subplots(len(rows), ACROSS, squeeze=False, height_ratios=heights)
@@ -51,6 +52,8 @@ def contact_sheet(folder: str | Path) -> Path:
             ax.set_axis_off()
         for ax, path, image in zip(grid.flat, paths, images, strict=False):
             ax.imshow(image)
+            ax.set_xlim(0, widest)
+            ax.set_anchor("NW")
             ax.set_title(path.relative_to(base).as_posix(), loc="left")
         figure.savefig(sheet, metadata={"Software": None})
     return sheet

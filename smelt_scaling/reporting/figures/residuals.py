@@ -76,11 +76,12 @@ def draw_residuals(frame: pd.DataFrame, ax: Axes, column: str, *, colours: Mappi
 def residual_figure(frame: pd.DataFrame, *, reference: str | None = None) -> Drawing:
     """Draw parity and residuals of a frame of `residual_rows`."""
     colours = arch_colours(list(dict.fromkeys(frame["arch"])), reference)
-    varied = [
-        name
-        for name in AXES
-        if name in frame and frame[name].notna().all() and frame[name].nunique() > 1 and name != "C"
-    ][:3]
+    known = [name for name in AXES if name in frame and frame[name].notna().all()]
+    known = [name for name in known if frame[name].nunique() > 1]
+    # F of a law in N is N again, and C says nothing beside size and tokens
+    spare = {"F"} if {"N", "N_act"} & set(known) else set()
+    spare |= {"C"} if len(known) > 1 else set()
+    varied = [name for name in known if name not in spare][:3]
     figure, axes = new_figure(1 + len(varied), width=PAGE, height=2.1)
     draw_parity(frame, axes[0], colours=colours, unit=frame.attrs["settings"]["loss_unit"])
     for number, name in enumerate(varied, 1):
