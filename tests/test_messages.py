@@ -50,6 +50,9 @@ from smelt_scaling.analyses.probes import attention_cosine_rows, position_rows, 
 from smelt_scaling.cli import run
 from smelt_scaling.errors import SmeltScalingError
 from smelt_scaling.laws import get_law
+from smelt_scaling.reporting.compare import compare_reports
+from smelt_scaling.reporting.records import read_record
+from smelt_scaling.reporting.sheet import contact_sheet
 
 GOLDEN = Path(__file__).parent / "golden" / "messages.txt"
 MAX_LENGTH = 300
@@ -127,6 +130,34 @@ def split(change: Callable[[Any], Any], call: Any = domains, **options: Any) -> 
         call(study(), Endpoints.from_frame(table, source="losses.parquet", units=units), 1e21, **options)
 
     return asked
+
+
+#: The end of a record that a command saved.
+REST = ', "rows": [], "notes": [], "settings": {}}'
+
+
+def report(*argv: str) -> Callable[[], Any]:
+    """Ask for a report of published surfaces beside a folder whose manifest is broken."""
+
+    def call() -> None:
+        Path("broken").mkdir()
+        Path("broken/manifest.json").write_text("{", encoding="utf-8")
+        cli("report", "--published", "smelt", "--figures", "none", "-b", "1e21", *argv)()
+
+    return call
+
+
+def sheet_of_nothing() -> None:
+    Path("manifest.json").write_text('{"files": {}}', encoding="utf-8")
+    contact_sheet(".")
+
+
+def record(text: str) -> Callable[[], Any]:
+    def call() -> None:
+        Path("domains.json").write_text(text, encoding="utf-8")
+        read_record("domains.json", "domains")
+
+    return call
 
 
 @cache
@@ -668,6 +699,23 @@ SITUATIONS: dict[str, dict[str, Callable[[], Any]]] = {
         "a pin twice": cli("fit", "runs.csv", "--pin", "E=1.6", "--pin", "E=1.7", given=CSV),
         "an unknown note": cli("explain", "colinear"),
         "a file in the way": cli("example", "-o", "runs.csv", given=CSV),
+    },
+    "reports": {
+        "against itself": report("-o", "out", "--compare", "out"),
+        "against no report": report("-o", "out", "--compare", "."),
+        "against a broken one": report("-o", "out", "--compare", "broken"),
+        "a tolerance in words": report("--allow", "gain=none"),
+        "a tolerance below 0": lambda: compare_reports(".", ".", tolerances={"gain": -1.0}),
+        "an unknown format of figures": report("--figures", "jpg"),
+        "a sheet without pictures": report("--figures", "pdf", "--contact-sheet"),
+        "no pictures in it": sheet_of_nothing,
+        "no folder of results": report("--with", "nowhere"),
+        "an unknown architecture": report("--target", "smlet"),
+        "a level in percent": report("--level", "95"),
+        "a result of another command": record('{"schema_version": 1, "command": "shots"' + REST),
+        "a result of nothing": record("{}"),
+        "a result without rows": record('{"schema_version": 1, "command": "domains"}'),
+        "a newer result": record('{"schema_version": 99, "command": "domains"' + REST),
     },
     "parts of an evaluation": {
         "no column says of what": split(lambda t: t[t["domain"] == "web"].drop(columns=["domain", "source"])),

@@ -299,7 +299,7 @@ def test_unknown_formats_and_commands_are_refused(frame: pd.DataFrame) -> None:
         render_frame("ce-gain", frame, "xml")
     with pytest.raises(UsageError, match="command 'gain' has no table"):
         render_frame("gain", frame, "md")
-    assert FORMATS == ("table", "md", "csv", "json", "latex")
+    assert FORMATS == ("table", "md", "csv", "json", "latex", "html")
 
 
 def test_a_study_as_a_table_names_what_was_not_fitted() -> None:

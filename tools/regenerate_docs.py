@@ -321,6 +321,14 @@ def probe_columns() -> list[str]:
     return ["| column | required | rule | meaning |", "| --- | --- | --- | --- |", *rows]
 
 
+def report_tolerances() -> list[str]:
+    """Return the table of tolerances of compared reports."""
+    from smelt_scaling.reporting.compare import TOLERANCES
+
+    rows = (f"| {f'`…{end}`' if end else 'every other'} | {value:g} |" for end, value in TOLERANCES.items())
+    return ["| column | may move by |", "| --- | --- |", *rows]
+
+
 def named_laws() -> list[str]:
     """Return the table of named laws."""
     from smelt_scaling.laws import LAWS
@@ -443,6 +451,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "run-facts": run_facts,
     "probe-columns": probe_columns,
     "probes": probes,
+    "report-tolerances": report_tolerances,
 }
 
 

@@ -82,12 +82,15 @@ def write_report(
     from smelt_scaling.errors import UsageError
     from smelt_scaling.reporting.build import build_report
     from smelt_scaling.reporting.compare import compare_reports, difference_lines, shared_tables
+    from smelt_scaling.reporting.page import files_of
     from smelt_scaling.reporting.sheet import contact_sheet
 
     allowed = parse_allowances(allow)
     formats = parse_figures(figures)
     if compare is not None and compare.resolve() == out.resolve():
         raise UsageError(f"--compare {compare}: is the folder of the new report; name another with -o")
+    if compare is not None:
+        files_of(compare, ".csv")  # a folder that holds no report is refused before anything is written
     if sheet and "png" not in formats:
         raise UsageError("--contact-sheet: is made of PNG figures; add png to --figures")
     source = open_source(study, published)

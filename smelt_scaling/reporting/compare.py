@@ -16,8 +16,8 @@ from smelt_scaling.reporting.page import files_of
 
 __all__ = ["TOLERANCES", "Difference", "compare_reports", "difference_lines", "shared_tables"]
 
-#: End of a column's name -> relative tolerance. The longest that fits holds; "" is every other column. Point values agree
-#: to six digits between platforms, order statistics of refits to three, their Monte-Carlo errors to their first; a flat
+#: End of a column's name -> relative tolerance. The longest that fits holds; "" is every other column. Points agree to
+#: six digits between platforms, order statistics of refits to three, their Monte-Carlo errors to their first; a flat
 #: maximum is found to half the digits.
 TOLERANCES: dict[str, float] = {
     "": 1e-6,
@@ -109,9 +109,13 @@ def compare_reports(
 
 
 def shared_tables(before: str | Path, after: str | Path) -> list[str]:
-    """Return the names of the tables that are compared: those of both reports, of which the first holds the file."""
+    """Return the names of the tables that are compared: those of both reports, of which the first holds the file.
+
+    What readers see comes before the numbers of figures.
+    """
     right = files_of(after, ".csv")
-    return [name for name, path in files_of(before, ".csv").items() if name in right and path.is_file()]
+    both = [name for name, path in files_of(before, ".csv").items() if name in right and path.is_file()]
+    return sorted(both, key=lambda name: not name.startswith("tables/"))
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
