@@ -37,9 +37,6 @@ def compute_axis(ax: Axes, label: str = "training compute C, FLOPs") -> None:
     ax.xaxis.set_minor_formatter(NullFormatter())
 
 
-def percent_axis(ax: Axes, label: str, along: str = "y") -> None:
-    """Write fractions of one axis, the vertical by default, as percent."""
-    from matplotlib.ticker import FuncFormatter
 def log_axis(axis: Axis) -> None:
     """Label a logarithmic axis whose limits are set: powers of ten, and numbers between them on a short one."""
     from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
@@ -51,9 +48,9 @@ def log_axis(axis: Axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def percent_axis(ax: Axes, label: str) -> None:
-    """Write fractions of the vertical axis as percent."""
-    from matplotlib.ticker import PercentFormatter
+def percent_axis(ax: Axes, label: str, along: str = "y") -> None:
+    """Write fractions of one axis, the vertical by default, as percent."""
+    from matplotlib.ticker import FuncFormatter
 
     axis = ax.yaxis if along == "y" else ax.xaxis
     # as many decimals as a tick has: ticks that differ read differently

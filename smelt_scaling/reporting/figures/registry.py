@@ -10,17 +10,17 @@ from smelt_scaling.reporting.figures.domains import domains_figures
 from smelt_scaling.reporting.figures.downstream import calibration_figures, wins_figures
 from smelt_scaling.reporting.figures.drawing import Drawing
 from smelt_scaling.reporting.figures.flops import flops_figures
-from smelt_scaling.reporting.figures.lengths import lengths_figures
-from smelt_scaling.reporting.figures.match import match_figures
-from smelt_scaling.reporting.figures.probes import probes_figures
-from smelt_scaling.reporting.figures.shots import shots_figures
-from smelt_scaling.reporting.figures.sources import sources_figures
 from smelt_scaling.reporting.figures.identifiability import identifiability_figures
 from smelt_scaling.reporting.figures.influence import influence_figures
 from smelt_scaling.reporting.figures.laws import law_figures
+from smelt_scaling.reporting.figures.lengths import lengths_figures
+from smelt_scaling.reporting.figures.match import match_figures
 from smelt_scaling.reporting.figures.noise import noise_figures
 from smelt_scaling.reporting.figures.plans import plan_figures
+from smelt_scaling.reporting.figures.probes import probes_figures
 from smelt_scaling.reporting.figures.sensitivity import sensitivity_figures
+from smelt_scaling.reporting.figures.shots import shots_figures
+from smelt_scaling.reporting.figures.sources import sources_figures
 
 if TYPE_CHECKING:
     import pandas as pd
