@@ -184,6 +184,7 @@ def downstream(
             "bootstrap": bootstrap if drawn else 0,
             "seed": seed,
             "level": level,
+            "loss_unit": scores.loss_unit,
             "units": {metric: scores.units[metric] for metric in scores.metrics},
             "lower_better": sorted(scores.lower_better & set(scores.metrics)),
         },

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smelt_scaling._plausible import plausible_notes
-from smelt_scaling._schema import UNITS, counted, first_rows
+from smelt_scaling._schema import BITS_PER_BYTE, NATS, UNITS, counted, first_rows
 from smelt_scaling._text import Text
 from smelt_scaling._together import ONE_LOSS
 from smelt_scaling.analyses.calibration.score_rules import (
@@ -57,6 +57,8 @@ class Scores:
         Architecture -> tokenizers, evaluation sets and units of the loss that it names.
     source : str
         The table, first in each message.
+    loss_unit : str
+        "nats/token", or "bits/byte" of losses that were given so.
     notes : tuple of Note
         What was left out or interpreted.
     """
@@ -76,6 +78,7 @@ class Scores:
     scales: tuple[str, ...]
     measured_on: Mapping[str, Mapping[str, tuple[str, ...]]]
     source: str
+    loss_unit: str = NATS
     notes: tuple[Note, ...] = ()
 
     def __len__(self) -> int:
@@ -201,6 +204,7 @@ class Scores:
             scales=_ordered_scales(scale, columns),
             measured_on={name: _conditions(columns, arch == name) for name in np.unique(arch).tolist()},
             source=source,
+            loss_unit=BITS_PER_BYTE if units.get("loss") == "bpb" else NATS,
             notes=merge_notes(notes),
         )
         # so that sums are taken in one order, to the last bit

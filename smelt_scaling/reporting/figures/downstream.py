@@ -201,7 +201,7 @@ def calibration_figures(frame: pd.DataFrame) -> list[Drawing]:
             right.set_ylabel(f"score beyond the curve{unit}")
             drawn += _table(points, curve, own)
         axes[0].legend(loc="best", handletextpad=0.2)
-        axes[-2].set_xlabel("loss, nats/token")
+        axes[-2].set_xlabel(f"loss, {settings['loss_unit']}")
         axes[-1].set_xlabel(f"scale of {shortened(target, 22, 1)}")
         caption = (
             f"Left: scores against the loss, the curve calibrated on {reference}"
