@@ -22,6 +22,9 @@ from smelt_scaling.errors import StudyError, UsageError
 from smelt_scaling.papers import Paper
 from smelt_scaling.reporting import render_frame, render_study
 from smelt_scaling.reporting.build import SAVED, Report, build_report
+from smelt_scaling.reporting.figures.axes import log_axis
+from smelt_scaling.reporting.figures.draws import GainReplicates, draws_figure
+from smelt_scaling.reporting.figures.style import new_figure, styled
 from smelt_scaling.reporting.records import frame_of_record, read_record
 from smelt_scaling.reporting.sheet import contact_sheet
 
@@ -143,6 +146,10 @@ def test_the_manifest_lists_every_file_with_its_digest(report: Report) -> None:
     del files["manifest.json"]
     assert record["files"] == {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
     assert (record["tables"], record["figures"]) == (list(report.tables), list(report.figures))
+    documented = (Path(__file__).parent.parent / "docs/json.md").read_text(encoding="utf-8")
+    section = documented.split("## Report folder")[1].split("\n## ")[0]
+    cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    assert {name for cell in cells for name in re.findall(r"`(\w+)", cell)} == set(record)
 
 
 # ------------------------------------------------------------------ the same bytes
@@ -433,6 +440,47 @@ def test_a_contact_sheet_needs_pictures(tmp_path: Path) -> None:
     plain(PAPER, tmp_path)
     with pytest.raises(StudyError, match="holds no PNG figure for a contact sheet"):
         contact_sheet(tmp_path)
+
+
+# ------------------------------------------------------------------ figures
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "labels"),
+    [
+        (2.5e10, 9e10, ["3\\times10^{10}", "5\\times10^{10}"]),
+        (2e10, 9e10, ["2\\times10^{10}", "3\\times10^{10}", "5\\times10^{10}"]),
+        (2e10, 2.2e11, ["3\\times10^{10}", "10^{11}"]),
+        (1e18, 1e22, ["10^{18}", "10^{19}", "10^{20}", "10^{21}", "10^{22}"]),
+    ],
+)
+def test_a_short_logarithmic_axis_has_labels_between_powers_of_ten(
+    low: float, high: float, labels: list[str]
+) -> None:
+    with styled():
+        figure, (ax,) = new_figure()
+        ax.set_xscale("log")
+        ax.set_xlim(low, high)
+        log_axis(ax.xaxis)
+        figure.draw_without_rendering()
+        shown = [
+            text.get_text().replace(" ", "")
+            for text, at in zip(ax.get_xticklabels(), ax.get_xticks(), strict=True)
+            if low <= at <= high
+        ]
+    assert [re.sub(r"\$|\\mathdefault\{(.*)\}", r"\1", text) for text in shown] == labels
+
+
+def test_replicates_that_are_all_unreachable_are_counted() -> None:
+    gain = GainReplicates(gains=np.full(9, np.nan), point=None, ends=(None, None), headline="1e31 FLOPs")
+    draws = np.array([0.1, 0.2, np.nan] * 3)
+    with styled():
+        drawing = draws_figure(gain, {"a": (draws, draws, 0.1, 0.1)}, names=("x", "y"), reference=None)
+        drawing.figure.draw_without_rendering()
+    words = [text.get_text() for ax in drawing.figure.axes for text in ax.texts]
+    assert words == ["9 of 9\nunreachable"]
+    assert drawing.rows[0] == {"replicate": 0, "gain": None, "x_a": 0.1, "y_a": 0.1}
+    assert drawing.rows[2]["x_a"] is None
 
 
 # ------------------------------------------------------------------ HTML and LaTeX tables agree with the page

@@ -147,7 +147,7 @@ def test_a_folder_without_a_report_and_a_tolerance_that_is_none(tmp_path: Path) 
     for value in (-1.0, float("nan")):
         with pytest.raises(UsageError, match="must be 0 or more"):
             compare_reports(there, there, tolerances={"gain": value})
-    assert TOLERANCES["_lo"] == TOLERANCES["_hi"] == 1e-3
+    assert TOLERANCES["lo"] == TOLERANCES["hi"] == 1e-3
 
 
 def test_the_exit_code_says_whether_a_number_moved(

@@ -21,8 +21,8 @@ __all__ = ["TOLERANCES", "Difference", "compare_reports", "difference_lines", "s
 #: maximum is found to half the digits.
 TOLERANCES: dict[str, float] = {
     "": 1e-6,
-    "_lo": 1e-3,
-    "_hi": 1e-3,
+    "lo": 1e-3,
+    "hi": 1e-3,
     "_error": 0.2,
     "_share": 1e-3,
     "peak_budget": 1e-4,

@@ -24,7 +24,7 @@ HATCH: dict[str, Any] = {
 }
 
 #: Axes of fewer decades than this -> the multiples of powers of ten that are labelled.
-BETWEEN = ((0.9, (1.0, 2.0, 5.0)), (1.9, (1.0, 3.0)))
+BETWEEN = ((0.9, (1.0, 2.0, 3.0, 5.0)), (1.9, (1.0, 3.0)))
 
 
 def compute_axis(ax: Axes, label: str = "training compute C, FLOPs") -> None:
