@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from smelt_scaling.accounting import ModelConfig
+from smelt_scaling.accounting.grid import GridModel
 from smelt_scaling.accounting.toml_files import to_toml
 from smelt_scaling.analyses import endpoint_grid
-from smelt_scaling.errors import DataError
+from smelt_scaling.errors import DataError, UsageError
 from smelt_scaling.papers import load_paper
 from smelt_scaling.synth import simulate
 
@@ -81,7 +82,16 @@ def test_a_grid_feeds_a_simulation(study: Path) -> None:
         ("[schedule]", "[shedule]", "key shedule is unknown; did you mean schedule?"),
         ("sequences = 256\n", "", "key schedule.sequences is missing"),
         ("steps = [10000, 20000]", "steps = [10000, 10000]", "steps must be distinct"),
-        ("steps = [10000, 20000]", "steps = 3", "not iterable"),
+        ("steps = [10000, 20000]", "steps = 3", "key schedule.steps 3: must be a list of whole numbers"),
+        ("steps = [10000, 20000]", 'steps = ["10k"]', "key schedule.steps ['10k']: must be a list"),
+        ("branch_tokens = 1e10", 'branch_tokens = "10B"', "'10B': must be a number of tokens, such as 1e10"),
+        ("sequences = 256", "sequences = true", "schedule.sequences True: must be a whole number"),
+        ("doc_len = 784", 'doc_len = "784"', "key doc_len '784': must be a number of tokens"),
+        ("S = 0.947", "S = 94.7", "key model 2.S 94.7: must be a fraction in [0, 1), such as 0.95"),
+        ("S = 0.947", 'S = "95%"', "key model 2.S '95%': must be a fraction"),
+        ("S = 0.947", "S = nan", "key model 2.S nan: must be a fraction"),
+        ('config = "tiny.toml"', "config = 7", "key model 3.config 7: must be the name of a model"),
+        ('"smelt"\nscale', '"baseline"\nscale', "baseline has cell 200M/95% twice"),
         ("S = 0.947", 'S = 0.947\ncontrol = "smelt:baseline/200M/0%"', "names a control and S"),
         ('scale = "tiny"\n', "", "key model 3.scale is missing"),
         ('config = "tiny.toml"', 'config = "tinny.toml"', "model 3: tinny.toml: cannot be read"),
@@ -110,6 +120,12 @@ def test_what_is_wrong_is_named(study: Path, old: str, new: str, said: str) -> N
     assert "\n" not in str(refused.value).strip()
 
 
+def test_a_sparsity_in_percent_is_refused_in_python_too() -> None:
+    tiny = ModelConfig(hidden=64, layers=2, heads=4, kv_heads=2, head_dim=16, d_ff=96)
+    with pytest.raises(UsageError, match=r"a/c: S 95: must be a fraction in \[0, 1\)"):
+        GridModel(arch="a", scale="s", cell="c", config=tiny, S=95)
+
+
 def test_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="cannot be read .*; give a TOML file, or smelt for the paper's own"):
         endpoint_grid(tmp_path / "none.toml")

@@ -106,6 +106,10 @@ class GridModel:
     def __post_init__(self) -> None:
         if self.control is not None and self.S is not None:
             raise UsageError(f"{self.arch}/{self.cell}: names a control and S; leave one out")
+        if self.S is not None and not -1 < self.S < 1:
+            raise UsageError(
+                f"{self.arch}/{self.cell}: S {self.S:g}: must be a fraction in [0, 1), such as 0.95"
+            )
 
 
 def grid_columns(

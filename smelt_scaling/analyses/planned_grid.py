@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,35 @@ _SCHEDULE = {
     "kind": False,
 }
 _MODEL = {"arch": True, "scale": True, "cell": False, "config": True, "control": False, "S": False}
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+#: Key -> whether a value is one, and how it is written.
+_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "steps": (
+        lambda value: isinstance(value, list) and all(map(_count, value)),
+        "a list of whole numbers of 1 or more, such as [10000, 50000]",
+    ),
+    "sequences": (_count, "a whole number of 1 or more"),
+    "sequence_length": (_count, "a whole number of 1 or more"),
+    "branch_tokens": (_number, "a number of tokens, such as 1e10"),
+    "doc_len": (_number, "a number of tokens, such as 784"),
+    "kv_bytes": (_count, "a whole number of bytes, such as 2 for bf16"),
+    "config": (_text, "the name of a model, such as model.toml"),
+    "control": (_text, "the name of a model, such as dense.toml"),
+    "S": (lambda value: _number(value) and -1 < value < 1, "a fraction in [0, 1), such as 0.95"),
+}
 
 
 def endpoint_grid(path: str | Path) -> pd.DataFrame:
@@ -66,7 +96,10 @@ def endpoint_grid(path: str | Path) -> pd.DataFrame:
         models, schedule, options, notes = _survey()
     else:
         models, schedule, options, notes = _read(Path(path))
-    frame = pd.DataFrame(grid_columns(models, schedule, **options))
+    try:
+        frame = pd.DataFrame(grid_columns(models, schedule, **options))
+    except UsageError as error:
+        raise DataError(f"{path}: {str(error).removeprefix('grid: ')}") from error
     frame.attrs = {
         "notes": [note.to_dict() for note in merge_notes(notes)],
         "settings": {
@@ -118,7 +151,9 @@ def _read(path: Path) -> tuple[list[GridModel], Schedule, dict[str, Any], list[N
     try:
         record = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
+        raise DataError(
+            f"{path}: cannot be read ({error.strerror or error}); give a TOML file, or smelt for the paper's own grid"
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: is not TOML ({error})") from error
     _check(record, _TOP, str(path), "")
@@ -127,7 +162,7 @@ def _read(path: Path) -> tuple[list[GridModel], Schedule, dict[str, Any], list[N
         raise DataError(f"{path}: key model must be a list of tables, [[model]]")
     try:
         schedule = Schedule(**{**record["schedule"], "steps": tuple(record["schedule"]["steps"])})
-    except (UsageError, TypeError) as error:
+    except UsageError as error:
         raise DataError(f"{path}: {error}") from error
     notes: list[Note] = []
     models = []
@@ -172,7 +207,7 @@ def _open(name: str | None, study: Path) -> NamedModel | None:
 
 
 def _check(record: Any, known: Mapping[str, bool], source: str, prefix: str) -> None:
-    """Refuse unknown and missing keys."""
+    """Refuse unknown and missing keys, and values of another kind."""
     if not isinstance(record, Mapping):
         raise DataError(f"{source}: key {prefix.rstrip('.')} must be a table")
     for key in record:
@@ -183,3 +218,7 @@ def _check(record: Any, known: Mapping[str, bool], source: str, prefix: str) -> 
     for key, needed in known.items():
         if needed and key not in record:
             raise DataError(f"{source}: key {prefix}{key} is missing")
+    for key, value in record.items():
+        fits, written = _KINDS.get(key, (None, ""))
+        if fits is not None and not fits(value):
+            raise DataError(f"{source}: key {prefix}{key} {value!r}: must be {written}")
