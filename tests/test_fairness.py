@@ -426,6 +426,12 @@ def test_over_tolerance_is_a_warning_with_pair_and_remedy_and_changes_no_gain() 
     assert "(5 over 0.5 %)" in " ".join(show_table(frame).split())
 
 
+def test_a_tolerance_in_percent_is_not_read_as_400_percent() -> None:
+    said = r"tolerance flops=4: a fraction in \[0, 1\) is needed, such as 0\.04; 4 percent is 0\.04"
+    with pytest.raises(UsageError, match=said):
+        ce_gain(plain(), 1e21, target="smelt", tolerance={"flops": 4.0})
+
+
 def test_the_command_line_takes_tolerances(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -443,7 +449,7 @@ def test_the_command_line_takes_tolerances(
     said = capsys.readouterr()
     assert "5 over 0.5 %" in said.out
     assert said.err.count("[unfair_budget]") == 2
-    for wrong in ("prams=.1", "params=lots", "params", "params=-1"):
+    for wrong in ("prams=.1", "params=lots", "params", "params=-1", "params=4", "flops=100%"):
         assert run(["check", "runs.csv", "--tolerance", wrong]) == 2
         assert "tolerance" in capsys.readouterr().err
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,10 +15,12 @@ from smelt_scaling.accounting import Experts, Lengths, Loop, ModelConfig
 from smelt_scaling.accounting.budgets import budgets_of
 from smelt_scaling.accounting.match import Matches, Search, Tolerance, find_matches, middle_span
 from smelt_scaling.accounting.toml_files import parse_toml, read_toml, to_toml
+from smelt_scaling.analyses import flops_report
 from smelt_scaling.analyses.budget_matches import match_budgets, parse_span
 from smelt_scaling.errors import DataError, UsageError
 from smelt_scaling.papers import load_paper
 from smelt_scaling.papers.models import DOCUMENT_LENGTH, paper_models
+from smelt_scaling.reporting import show_table
 
 MODELS = {name: model.config for name, model in paper_models(load_paper("smelt")).items()}
 CELLS = [name.removeprefix("baseline/") for name in MODELS if name.startswith("baseline/")]
@@ -137,6 +140,10 @@ def test_no_loop_finds_the_reference_itself() -> None:
     assert base is not None
     found = find_matches(base, lengths=DOCUMENT_LENGTH)
     assert found.deviations[0].tolist() == [0.0, 0.0, 0.0]
+    # a width that fits exactly is listed once: the floor of a whole number is its ceiling
+    names = ("hidden", "heads", "kv_heads", "head_dim", "experts", "width")
+    shapes = set(zip(*(getattr(found.shapes, name).tolist() for name in names), strict=True))
+    assert len(shapes) == len(found)
     assert replace(found.shapes.config(0), name=base.name) == base
 
 
@@ -198,6 +205,20 @@ def test_nothing_within_tolerance_says_what_the_nearest_misses() -> None:
     assert frame.attrs["searches"][0]["within"] == 0
 
 
+def test_the_page_says_what_is_within_which_tolerance_and_where_nothing_is() -> None:
+    tight = Tolerance(flops=1e-4, params=0.01, kv=0.05)
+    page = " ".join(show_table(match_budgets("smelt:baseline/200M/95%", tolerance=tight)).split())
+    assert "within 0.01 % in FLOPs, 1 % in parameters and 5 % in KV cache" in page
+    assert re.search(r"Layers 3 to 8 run 2 times, 18 executed: 0 of [\d,]+ shapes within tolerance", page)
+
+
+def test_the_cache_is_compared_in_elements() -> None:
+    page = show_table(flops_report("smelt:smelt/200M/95%", compare="smelt:baseline/200M/95%"))
+    # 2 x 18 layers x 2 heads x 88, and 2 x 12 x 2 x 128
+    assert re.search(r"KV cache, elements per token +6\.34e3 +6\.14e3", page)
+    assert re.search(r"^term .* KV elements$", page, flags=re.MULTILINE)
+
+
 @pytest.mark.parametrize(
     ("text", "span"),
     [("middle:0.5", (3, 8)), ("middle:6", (3, 8)), ("0-11", (0, 11)), ("middle:1.0", (0, 11))],
@@ -208,8 +229,20 @@ def test_spans(text: str, span: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("text", ["middle", "top:3", "3-12", "8-3", "middle:x", "middle:40", "-1"])
 def test_bad_spans(text: str) -> None:
-    with pytest.raises(UsageError, match="span"):
+    with pytest.raises(UsageError, match="span") as refused:
         parse_span(text, 12)
+    assert text in str(refused.value)  # as it was typed, not as a share
+
+
+def test_a_span_of_too_many_layers_says_how_many_there_are() -> None:
+    with pytest.raises(UsageError, match=r"span middle:1\.5 of 12 layers: holds 18; from 1 to 12 are needed"):
+        parse_span("middle:1.5", 12)
+
+
+@pytest.mark.parametrize("loops", [(0,), (2, -1)])
+def test_a_span_runs_at_least_once(loops: tuple[int, ...]) -> None:
+    with pytest.raises(UsageError, match=f"loops {min(loops)}: must be 1 or more; 1 is no loop"):
+        match_budgets("smelt:baseline/200M/95%", loops=loops)
 
 
 class TestToml:

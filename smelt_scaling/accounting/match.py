@@ -150,7 +150,7 @@ def middle_span(layers: int, share: float) -> tuple[int, int]:
     span = round(layers * share)
     if not 1 <= span <= layers:
         raise UsageError(
-            f"span middle:{share:g} of {layers} layers: holds {span}; name a share that holds at least one"
+            f"span middle:{share:g} of {layers} layers: holds {span}; from 1 to {layers} are needed"
         )
     first = (layers - span) // 2
     return first, first + span - 1
@@ -207,7 +207,8 @@ def find_matches(
     # parameters are linear in the width, so the width that meets them is known
     zero, one = (shapes.with_width(np.full(len(shapes), width)).budgets(rule, lengths)[1] for width in (0, 1))
     exact = (goal.parameters - zero) / (one - zero) / search.ffn_multiple
-    both = np.concatenate([np.floor(exact), np.ceil(exact)]).astype(np.int64) * search.ffn_multiple
+    lower = np.floor(exact)  # and the next, not the ceiling: a width that fits exactly would be listed twice
+    both = np.concatenate([lower, lower + 1]).astype(np.int64) * search.ffn_multiple
     doubled = shapes.select(np.tile(np.arange(len(shapes)), 2)).with_width(both)
     doubled = doubled.select(both > 0)
     counted = np.stack(doubled.budgets(rule, lengths), axis=1)

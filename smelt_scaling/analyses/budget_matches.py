@@ -14,6 +14,7 @@ from smelt_scaling.analyses.budget_ledger import SEQUENCE_LENGTH
 from smelt_scaling.analyses.frames import Carried
 from smelt_scaling.analyses.models import NamedModel, open_model
 from smelt_scaling.errors import Note, UsageError, info, merge_notes, warning
+from smelt_scaling.formatting import format_percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,7 +45,11 @@ def parse_span(text: str, layers: int) -> tuple[int, int] | None:
             share = float(size)
             if share == 0:
                 return None
-            return middle_span(layers, share if share < 1 or "." in size else share / layers)
+            if share < 1 or "." in size:
+                return middle_span(layers, share)
+            if share > layers:
+                raise wrong
+            return middle_span(layers, share / layers)
         first, last = (int(part) for part in text.split("-"))
     except ValueError:
         raise wrong from None
@@ -117,6 +122,8 @@ def match_budgets(
     one = reference if isinstance(reference, NamedModel) else open_model(reference)
     if top < 1:
         raise UsageError(f"top {top}: must be 1 or more")
+    if min(loops) < 1:
+        raise UsageError(f"loops {min(loops)}: must be 1 or more; 1 is no loop")
     seen = documents or one.lengths
     notes: list[Note] = list(one.notes)
     if get_convention(convention).over != "documents" or seen is None:
@@ -197,24 +204,24 @@ def _plain(value: Any) -> Any:
 
 
 def _label(loop: Loop | None) -> str:
-    return "no loop" if loop is None else f"layers {loop.first} to {loop.last} {loop.times} times"
+    return "no loop" if loop is None else f"layers {loop.first} to {loop.last} run {loop.times} times"
 
 
 def _none(found: Matches, label: str, allowed: float) -> Note:
     """Say that nothing is within tolerance, and what the nearest shape misses by."""
     if found.nearest is None:
         what = (
-            f"no head geometry of the search meets the key-value cache, the closest is off by {found.kv_floor:.2%}: "
-            "widen --tolerance kv, or allow a smaller --head-dim-multiple"
+            "no head geometry of the search meets the key-value cache, the closest is off by "
+            f"{format_percent(found.kv_floor, 2)}: widen --tolerance kv, or allow a smaller --head-dim-multiple"
             if found.kv_floor > allowed
             else "no number of experts or hidden width of the search can be built: allow smaller multiples"
         )
         return warning("no_match", f"{label}: {what}")
-    flops, params, kv = found.nearest
+    flops, params, kv = (format_percent(value, 2, sign=True) for value in found.nearest)
     return warning(
         "no_match",
-        f"{label}: none of {found.searched} shapes is within tolerance; the nearest is off by {flops:+.2%} in FLOPs, "
-        f"{params:+.2%} in parameters, {kv:+.2%} in cache",
+        f"{label}: none of {found.searched:,} shapes is within tolerance; the nearest is off by {flops} in FLOPs, "
+        f"{params} in parameters, {kv} in cache",
     )
 
 

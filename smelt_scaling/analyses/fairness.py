@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from smelt_scaling._schema import counted
 from smelt_scaling.accounting.match import Tolerance
 from smelt_scaling.analyses.budget_pairs import QUANTITIES, RECOUNT, BudgetPairs, pairs_of
@@ -81,8 +79,11 @@ def tolerances_of(given: Mapping[str, float] | None) -> dict[str, float]:
     for name, value in (given or {}).items():
         if name not in known:
             raise UsageError(f"tolerance {name!r} is unknown; choose from {', '.join(known)}")
-        if not (np.isfinite(value) and value >= 0):
-            raise UsageError(f"tolerance {name}={value:g}: a fraction of at least 0 is needed, such as 0.04")
+        if not 0 <= value < 1:
+            percent = f"; {value:g} percent is {value / 100:g}" if 1 <= value < 100 else ""
+            raise UsageError(
+                f"tolerance {name}={value:g}: a fraction in [0, 1) is needed, such as 0.04{percent}"
+            )
     return {**TOLERANCE, **(given or {})}
 
 

@@ -40,7 +40,7 @@ def show_grid(
         require_target(table, force)
     frame = endpoint_grid(study)
     if table is not None:
-        with writing(table):
+        with writing(table, "--table"):
             write_table(frame, table)
     finish("grid", frame, form=form, argv=context.obj, source={"source": study}, out=out)
     if table is not None:

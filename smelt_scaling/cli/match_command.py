@@ -79,7 +79,7 @@ def show_matches(
         pareto=pareto,
     )
     if toml is not None and len(frame):
-        with writing(toml):
+        with writing(toml, "--toml"):
             toml.write_text(frame["toml"].iloc[0], encoding="utf-8")
     finish("match", frame, form=form, argv=context.obj, source={"reference": reference}, out=out)
     if toml is not None and len(frame):

@@ -54,13 +54,13 @@ def hint_lines(notes: Iterable[Note]) -> list[str]:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
+def writing(path: Path, option: str = "-o") -> Iterator[None]:
     """Turn a refusal of the file system into one line."""
     try:
         yield
     except OSError as error:
         raise UsageError(
-            f"{path}: cannot be written ({error.strerror or error}); choose another -o"
+            f"{path}: cannot be written ({error.strerror or error}); choose another {option}"
         ) from error
 
 

@@ -40,6 +40,8 @@ _PAIRS = {
     "--allow": "--allow gain=1e-4",
     "--tolerance": "--tolerance flops=.04,params=.01,kv=.04",
 }
+#: How the counts of each option are written.
+_COUNTS = {"--shots": "0,1,2,4,8", "--cells": "12,24", "--loops": "2,3,4"}
 SUFFIX = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 AMOUNT = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([KMBT%]?)")
 
@@ -146,7 +148,7 @@ def parse_counts(option: str, texts: Iterable[str] | None) -> list[int] | None:
     typed = pieces(texts)
     wrong = [piece for piece in typed if not piece.isdecimal()]
     if wrong:
-        raise UsageError(f"{option} {wrong[0]}: not a whole number; write 0,1,2,4,8")
+        raise UsageError(f"{option} {wrong[0]}: not a whole number; write {_COUNTS.get(option, '2')}")
     return list(dict.fromkeys(map(int, typed))) or None
 
 

@@ -24,7 +24,7 @@ LEDGER = (
     Column(key="active", header="active", kind="size"),
     Column(key="training_flops", header="FLOPs/token", kind="quantity"),
     Column(key="flops_share", header="share", kind="percent"),
-    Column(key="kv_elements", header="cached", kind="printed", redundant=True),
+    Column(key="kv_elements", header="KV elements", kind="printed", redundant=True),
 )
 TOTALS = (
     Column(key="counted", header="parameters"),
@@ -49,6 +49,8 @@ RATIOS = (
     Column(key="ratio", header="ratio", kind="number", digits=4),
     Column(key="deviation", header="deviation", kind="printed"),
 )
+#: A budget whose name leaves its unit open: the cache is also given in bytes, which depend on its type.
+_IN_UNITS = {"KV cache": "KV cache, elements per token"}
 SHAPES = (
     Column(key="rank", header="#", kind="printed"),
     Column(key="hidden", header="hidden", kind="printed"),
@@ -97,7 +99,14 @@ def flops_document(frame: pd.DataFrame) -> Document:
         make_grid(rows, LEDGER, heading=f"Ledger, convention {settings['convention']}"),
     ]
     if ratios := frame.attrs["ratios"]:
-        told = [{**row, "deviation": format_percent(row["deviation"], 2, sign=True)} for row in ratios]
+        told = [
+            {
+                **row,
+                "budget": _IN_UNITS.get(row["budget"], row["budget"]),
+                "deviation": format_percent(row["deviation"], 2, sign=True),
+            }
+            for row in ratios
+        ]
         grids.insert(1, make_grid(told, RATIOS, heading=f"Against {settings['compare']}"))
     layers = f"{settings['layers']} layers"
     if settings["executed_layers"] != settings["layers"]:
@@ -137,7 +146,7 @@ def match_document(frame: pd.DataFrame) -> Document:
     """Describe matched shapes, a table per loop and span."""
     settings = frame.attrs["settings"]
     rows = plain_rows(frame)
-    grids = []
+    grids, empty = [], []
     for found in frame.attrs["searches"]:
         key = tuple(found[name] for name in ("loops", "first", "last"))
         own = [
@@ -152,6 +161,8 @@ def match_document(frame: pd.DataFrame) -> Document:
         ]
         if own:
             grids.append(make_grid(own, SHAPES, heading=_heading(found)))
+        else:
+            empty.append(f"{_heading(found)}.")
     allowed = settings["tolerance"]
     return Document(
         title=f"Shapes that cost what {settings['reference']} costs",
@@ -159,14 +170,20 @@ def match_document(frame: pd.DataFrame) -> Document:
             f"Reference: {format_quantity(settings['F'], 4)} training FLOPs per token ({settings['convention']}), "
             f"{format_quantity(settings['N'], 4, suffix=True)} parameters without embeddings, "
             f"{settings['kv_elements']:,} cached elements per token.",
-            f"Deviations from it, within {format_percent(allowed['flops'])}, {format_percent(allowed['params'])} and "
-            f"{format_percent(allowed['kv'])}; "
-            "ranked by the worst, then the second, then the third.",
+            f"Deviations from it, within {_limit(allowed['flops'])} in FLOPs, {_limit(allowed['params'])} in "
+            f"parameters and {_limit(allowed['kv'])} in KV cache; ranked by the worst, then the "
+            "second, then the third.",
             f"Multiples: {_multiples(settings['search'])}.",
+            *empty,
         ),
         grids=tuple(grids),
         footnotes=("* no other shape is as close in all three and closer in one.",) if grids else (),
     )
+
+
+def _limit(tolerance: float) -> str:
+    """Write a tolerance with all its digits: 0.01 % is not 0.0 %."""
+    return f"{100 * tolerance:g} %"
 
 
 def _multiples(search: Mapping[str, Any]) -> str:
