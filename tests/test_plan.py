@@ -529,7 +529,7 @@ def test_the_command_says_what_the_library_says(tmp_path, monkeypatch, capsys) -
     monkeypatch.chdir(tmp_path)
     made = fit(RUNS, bootstrap=50)
     made.save("reports/study")
-    options = ["--box", "F=2e8..4e10,S=0.7..0.985", "--fund", "4.4e21", "--decay", "1e10", "--cells", "12,24"]
+    options = ["--box", "F=2e8..4e10,S=0.7..0.985", "--fund", "4.4e21", "--decay", "10B", "--cells", "12,24"]
     assert run(["plan", *options, "--format", "json", "-o", "out"]) == 0
     record = json.loads(capsys.readouterr().out)
     table = plan(made, box={"F": (2e8, 4e10), "S": (0.7, 0.985)}, fund=4.4e21, decay=1e10, cells=[12, 24])
@@ -543,6 +543,19 @@ def test_the_command_says_what_the_library_says(tmp_path, monkeypatch, capsys) -
         assert capsys.readouterr().out
     lines = show_table(table).splitlines()
     assert max(map(len, lines)) <= 80
+
+
+def test_horizons_and_decays_are_written_as_they_are_printed(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = fit(RUNS, bootstrap=50)
+    made.save("reports/study")
+    assert run(["plan", "--horizons", "20B,1e11", "--decay", "10%", "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert rows == plan(made, horizons=[2e10, 1e11], decay=0.1).to_dict("records")
+    for wrong in (["--horizons", "long"], ["--decay", "0.1,0.2"], ["--decay", ""]):
+        assert run(["plan", *wrong]) == 2
+        said = capsys.readouterr().err
+        assert f"error: {' '.join(wrong)}: not a number; write 2e10 or 20B" in said
 
 
 def test_arguments_out_of_range_are_refused(study) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from smelt_scaling.cli.parse import AMOUNT, SUFFIX, parse_pairs, pieces, plain_number
 from smelt_scaling.errors import UsageError
 
-__all__ = ["parse_allowances", "parse_box", "parse_figures", "parse_tolerance"]
+__all__ = ["parse_allowances", "parse_amount", "parse_box", "parse_figures", "parse_tolerance"]
 
 
 def parse_tolerance(texts: Iterable[str] | None, known: Sequence[str] = ()) -> dict[str, float]:
@@ -32,6 +32,25 @@ def parse_tolerance(texts: Iterable[str] | None, known: Sequence[str] = ()) -> d
             raise UsageError(f"--tolerance {name}={typed}: not a number; write {name}=.04 or {name}=4%")
         allowed[name] = value / 100 if typed.endswith("%") else value
     return allowed
+
+
+def parse_amount(option: str, text: str) -> float:
+    """Return an amount as it is printed: 20.5B; 10% is 0.1.
+
+    Raises
+    ------
+    UsageError
+        If it is none.
+
+    Examples
+    --------
+    >>> parse_amount("--horizons", "20B"), parse_amount("--decay", "10%")
+    (20000000000.0, 0.1)
+    """
+    match = AMOUNT.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"{option} {text}: not a number; write 2e10 or 20B")
+    return float(match[1]) / 100 if match[2] == "%" else float(match[1]) * SUFFIX[match[2]]
 
 
 def parse_allowances(texts: Iterable[str] | None) -> dict[str, float]:
@@ -92,11 +111,8 @@ def parse_box(texts: Iterable[str] | None) -> dict[str, tuple[float, float]] | N
     """
     box: dict[str, tuple[float, float]] = {}
     for name, typed in parse_pairs("--box", texts).items():
-        ends = [AMOUNT.fullmatch(end.strip()) for end in typed.split("..")]
-        if len(ends) != 2 or None in ends:
+        ends = [end.strip() for end in typed.split("..")]
+        if len(ends) != 2 or not all(map(AMOUNT.fullmatch, ends)):
             raise UsageError(f"--box {name}={typed}: write NAME=LOW..HIGH, such as F=1e8..4e10,S=0.7..0.985")
-        low, high = (
-            float(end[1]) * (0.01 if end[2] == "%" else SUFFIX[end[2]]) for end in ends if end is not None
-        )
-        box[name] = (low, high)
+        box[name] = (parse_amount("--box", ends[0]), parse_amount("--box", ends[1]))
     return box or None

@@ -41,7 +41,7 @@ def show_plan(
     extend: p.ExtendOption = 1.0,
     horizons: p.HorizonsOption = None,
     schedule: p.ScheduleOption = p.Schedule.wsd,
-    decay: p.DecayOption = 0.1,
+    decay: p.DecayOption = "0.1",
     fund: p.FundOption = None,
     noise: p.NoiseOption = None,
     icc: p.IccOption = None,
@@ -64,15 +64,16 @@ def show_plan(
         parse_counts,
         parse_noise,
         parse_number,
-        parse_numbers,
         parse_pairs,
+        pieces,
     )
-    from smelt_scaling.cli.parse_named import parse_box
+    from smelt_scaling.cli.parse_named import parse_amount, parse_box
     from smelt_scaling.cli.sources import open_source, table_provenance
 
     asked_budget, money = parse_budget("--budget", budget), parse_budget("--fund", fund)
     at, bounds, sd = parse_number("--sparsity", sparsity), parse_box(box), parse_noise(noise)
-    tokens, numbers = parse_numbers("--horizons", horizons), parse_counts("--cells", cells)
+    tokens = [parse_amount("--horizons", piece) for piece in pieces(horizons)]
+    numbers, lasting = parse_counts("--cells", cells), parse_amount("--decay", decay)
     source = open_source(study, published)
     runs = None
     if design is not None:
@@ -95,7 +96,7 @@ def show_plan(
             box=bounds,
             horizons=tokens or None,
             schedule=schedule.value,
-            decay=decay,
+            decay=lasting,
             fund=money,
             cells=numbers,
             worlds=simulate,

@@ -70,7 +70,7 @@ HorizonsOption = Annotated[
     typer.Option(
         "--horizons",
         metavar="TOKENS",
-        help="Tokens of the endpoints of a run: 2e10,1e11. [dim]\\[default: those of the runs][/dim]",
+        help="Tokens of the endpoints of a run: 20B,1e11. [dim]\\[default: those of the runs][/dim]",
         rich_help_panel=RUNS,
         show_default=False,
     ),
@@ -82,11 +82,11 @@ ScheduleOption = Annotated[
     ),
 ]
 DecayOption = Annotated[
-    float,
+    str,
     typer.Option(
         "--decay",
         metavar="X",
-        help="Length of a decay: below 1 a share of the horizon, else tokens.",
+        help="Length of a decay: below 1 a share of the horizon, else tokens, such as 10B.",
         rich_help_panel=RUNS,
     ),
 ]
