@@ -79,6 +79,16 @@ def test_another_gain(study: Study) -> None:
     assert len(frame) == 1
 
 
+def test_a_gain_outside_the_runs_is_never_fine(study: Study) -> None:
+    # the example has no runs below S = 0.846
+    inside, outside = (
+        diagnose(study, sparsity=sparsity, parts=["fairness"]).iloc[0] for sparsity in (None, 0.5)
+    )
+    assert (inside["verdict"], "outside the runs" in inside["value"]) == ("fine", False)
+    assert (outside["verdict"], outside["value"].endswith(", outside the runs")) == ("caution", True)
+    assert outside["remedy"].startswith("ask for a budget and a sparsity that the runs cover")
+
+
 def test_a_law_in_parameters() -> None:
     """Without S, with F = 6N: the parts that need no sparsity stand."""
     runs = example_endpoints().to_frame().drop(columns=["F", "S"])

@@ -120,6 +120,15 @@ def test_what_is_wrong_is_named(study: Path, old: str, new: str, said: str) -> N
     assert "\n" not in str(refused.value).strip()
 
 
+def test_documents_longer_than_a_sequence_are_told(study: Path) -> None:
+    assert "long_documents" not in {note["code"] for note in endpoint_grid(study).attrs["notes"]}
+    study.write_text(study.read_text().replace("doc_len = 784", "doc_len = 100000"))
+    (note,) = [note for note in endpoint_grid(study).attrs["notes"] if note["code"] == "long_documents"]
+    assert note["message"].startswith(
+        "100 % of the tokens lie in documents of up to 100000 tokens, longer than sequences of 4096"
+    )
+
+
 def test_a_sparsity_in_percent_is_refused_in_python_too() -> None:
     tiny = ModelConfig(hidden=64, layers=2, heads=4, kv_heads=2, head_dim=16, d_ff=96)
     with pytest.raises(UsageError, match=r"a/c: S 95: must be a fraction in \[0, 1\)"):

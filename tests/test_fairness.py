@@ -26,7 +26,7 @@ from smelt_scaling import (
     notes_of,
     show_table,
 )
-from smelt_scaling.analyses.diagnostics import budget_fairness, budget_fairness_findings
+from smelt_scaling.analyses.diagnostics.fairness import budget_fairness, budget_fairness_findings
 from smelt_scaling.cli import run
 from smelt_scaling.reporting.diagnostics.fairness import budget_fairness_grids
 from smelt_scaling.synth import simulate

@@ -19,6 +19,7 @@ from scipy.stats import t
 
 from smelt_scaling import (
     Endpoints,
+    Lengths,
     ModelConfig,
     Note,
     allocate,
@@ -759,6 +760,9 @@ SCENARIOS: dict[str, Callable[[], tuple[Note, ...]]] = {
     )[1],
     "inferred_dimensions": lambda: open_model("smelt:baseline/200M/95%").notes,
     "sequence_length": lambda: notes_of(flops_report(NamedModel(name="tiny", config=TINY))),
+    "long_documents": lambda: notes_of(
+        flops_report(NamedModel(name="tiny", config=TINY), documents=Lengths.of(8192))
+    ),
     "no_match": lambda: notes_of(match_budgets("smelt:baseline/100M/0%")),
 }  # fmt: skip
 

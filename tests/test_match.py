@@ -212,6 +212,23 @@ def test_the_page_says_what_is_within_which_tolerance_and_where_nothing_is() -> 
     assert re.search(r"Layers 3 to 8 run 2 times, 18 executed: 0 of [\d,]+ shapes within tolerance", page)
 
 
+def test_documents_longer_than_a_sequence_are_told() -> None:
+    # 70 x 200 + 25 x 1000 + 5 x 80000 = 439,000 tokens, 400,000 of them in the long ones: 91 %
+    documents = Lengths.of([200, 1000, 80000], [70, 25, 5])
+    name = "smelt:baseline/200M/95%"
+    for frame in (
+        flops_report(name, documents=documents, seq_len=8192),
+        match_budgets(name, documents=documents, seq_len=8192, top=1),
+    ):
+        (said,) = [note["message"] for note in frame.attrs["notes"] if note["code"] == "long_documents"]
+        assert said.startswith(
+            "91 % of the tokens lie in documents of up to 80000 tokens, longer than sequences"
+        )
+    cut = Lengths.of([200, 1000, 8192], [70, 25, 5])
+    notes = flops_report(name, documents=cut, seq_len=8192).attrs["notes"]
+    assert "long_documents" not in {note["code"] for note in notes}
+
+
 def test_the_cache_is_compared_in_elements() -> None:
     page = show_table(flops_report("smelt:smelt/200M/95%", compare="smelt:baseline/200M/95%"))
     # 2 x 18 layers x 2 heads x 88, and 2 x 12 x 2 x 128

@@ -9,7 +9,7 @@ from smelt_scaling.accounting.budgets import budgets_of, sparsity
 from smelt_scaling.accounting.conventions import TRAINING, Convention, flops_of_term
 from smelt_scaling.accounting.ledger import Ledger
 from smelt_scaling.analyses.frames import Carried
-from smelt_scaling.analyses.models import NamedModel, open_model
+from smelt_scaling.analyses.models import NamedModel, long_documents, open_model
 from smelt_scaling.errors import UsageError, info, merge_notes
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ def flops_report(
         notes.append(
             info("sequence_length", f"sequences of {length} tokens are assumed; state them with --seq-len")
         )
+    notes += long_documents(packed, length)
     sequence = Lengths.of(length)
     ledger = make_ledger(one.config)
     over = _Over(sequence=sequence, documents=packed or sequence)

@@ -12,7 +12,7 @@ from smelt_scaling.accounting.match import Matches, Search, Tolerance, find_matc
 from smelt_scaling.accounting.toml_files import to_toml
 from smelt_scaling.analyses.budget_ledger import SEQUENCE_LENGTH
 from smelt_scaling.analyses.frames import Carried
-from smelt_scaling.analyses.models import NamedModel, open_model
+from smelt_scaling.analyses.models import NamedModel, long_documents, open_model
 from smelt_scaling.errors import Note, UsageError, info, merge_notes, warning
 from smelt_scaling.formatting import format_percent
 
@@ -135,6 +135,8 @@ def match_budgets(
                     f"sequences of {SEQUENCE_LENGTH} tokens are assumed; state them with --seq-len",
                 )
             )
+    else:
+        notes += long_documents(seen, seq_len or SEQUENCE_LENGTH)
     seen = Lengths.of(seen.mean)
     depth = one.config.layers if layers is None else layers
     rows, searches = [], []

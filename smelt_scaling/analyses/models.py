@@ -7,9 +7,10 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from smelt_scaling.accounting import Lengths, ModelConfig
-from smelt_scaling.errors import DataError, Note, UsageError, info
+from smelt_scaling.errors import DataError, Note, UsageError, info, warning
+from smelt_scaling.formatting import format_percent
 
-__all__ = ["NamedModel", "open_model", "read_lengths"]
+__all__ = ["NamedModel", "long_documents", "open_model", "read_lengths"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +105,33 @@ def _published(name: str) -> NamedModel:
     return NamedModel(
         name=name, config=replace(model.config, name=name), lengths=DOCUMENT_LENGTH, notes=(note,)
     )
+
+
+def long_documents(documents: Lengths | None, sequence: int) -> list[Note]:
+    """Say that documents are longer than the sequences they are cut to.
+
+    Examples
+    --------
+    Three documents of 100 tokens and one of 300:
+
+    >>> (note,) = long_documents(Lengths.of([100, 300], [3, 1]), 200)
+    >>> note.message
+    '50 % of the tokens lie in documents of up to 300 tokens, longer than sequences of 200: attention ends with the \
+    sequence, so scores are overcounted; give lengths as cut, or longer sequences'
+    """
+    if documents is None or documents.lengths.max() <= sequence:
+        return []
+    share = (
+        float((documents.weights * documents.lengths)[documents.lengths > sequence].sum()) / documents.mean
+    )
+    return [
+        warning(
+            "long_documents",
+            f"{format_percent(share, 0)} of the tokens lie in documents of up to {documents.lengths.max():.0f} tokens, "
+            f"longer than sequences of {sequence}: attention ends with the sequence, so scores are overcounted; give "
+            "lengths as cut, or longer sequences",
+        )
+    ]
 
 
 def read_lengths(text: str) -> Lengths:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from smelt_scaling.accounting import Lengths, get_convention
 from smelt_scaling.accounting.grid import GridModel, Schedule, grid_columns
 from smelt_scaling.analyses.frames import Carried
-from smelt_scaling.analyses.models import NamedModel, open_model
+from smelt_scaling.analyses.models import NamedModel, long_documents, open_model
 from smelt_scaling.errors import DataError, Note, SmeltScalingError, UsageError, merge_notes
 
 if TYPE_CHECKING:
@@ -193,6 +193,7 @@ def _read(path: Path) -> tuple[list[GridModel], Schedule, dict[str, Any], list[N
         }
     except (UsageError, ValueError, TypeError) as error:
         raise DataError(f"{path}: {error}") from error
+    notes += long_documents(lengths, schedule.sequence_length)
     if "kv_bytes" in record:
         options["bytes_per_element"] = record["kv_bytes"]
     return models, schedule, options, notes

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from smelt_scaling.cli import gain_options as g
 from smelt_scaling.cli import options as o
 
 __all__ = ["register"]
@@ -49,17 +50,13 @@ OnlyOption = Annotated[
     ),
 ]
 ShowPartOption = Annotated[PartName | None, typer.Option("--show", help="Print the tables of one part.")]
-OneBudgetOption = Annotated[
-    list[str] | None,
-    typer.Option("--budget", metavar="C", show_default=False, help="Training FLOPs of the target: 1e21."),
-]
 
 
 def show_diagnosis(
     context: typer.Context,
     study: o.StudyOption = None,
-    budget: OneBudgetOption = None,
-    sparsity: o.SparsityOption = None,
+    budget: g.OneBudgetOption = None,
+    sparsity: g.OneSparsityOption = None,
     target: o.TargetOption = None,
     reference: o.ReferenceOption = None,
     only: OnlyOption = None,

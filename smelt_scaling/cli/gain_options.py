@@ -8,7 +8,14 @@ import typer
 
 from smelt_scaling.cli.options import RESULT
 
-__all__ = ["ForceOption", "NewRunOption", "SensitivityOption", "ToleranceOption"]
+__all__ = [
+    "OneBudgetOption",
+    "OneSparsityOption",
+    "ForceOption",
+    "NewRunOption",
+    "SensitivityOption",
+    "ToleranceOption",
+]
 
 ToleranceOption = Annotated[
     list[str] | None,
@@ -40,5 +47,24 @@ NewRunOption = Annotated[
         metavar="",
         help="Also the interval of one new run: cell effect and run noise.",
         rich_help_panel=RESULT,
+    ),
+]
+OneBudgetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--budget",
+        "-b",
+        metavar="FLOPS",
+        show_default=False,
+        help="Training FLOPs of the target: 1e21. [dim]\\[default: largest power of ten within the runs][/dim]",
+    ),
+]
+OneSparsityOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sparsity",
+        metavar="S",
+        show_default=False,
+        help="Sparsity, for both architectures: 0.947 or 94.7%. [dim]\\[default: the middle tier's median][/dim]",
     ),
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from smelt_scaling.cli import gain_options as g
 from smelt_scaling.cli import options as o
 from smelt_scaling.cli import plan_options as p
 
@@ -30,10 +31,10 @@ def show_plan(
     study: o.StudyOption = None,
     published: o.PublishedOption = None,
     design: p.DesignOption = None,
-    budget: o.BudgetOption = None,
+    budget: g.OneBudgetOption = None,
     target: o.TargetOption = None,
     reference: o.ReferenceOption = None,
-    sparsity: o.SparsityOption = None,
+    sparsity: g.OneSparsityOption = None,
     mapping: o.MapOption = None,
     units: o.UnitOption = None,
     flops: o.FlopsOption = None,

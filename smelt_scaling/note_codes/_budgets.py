@@ -23,6 +23,12 @@ BUDGETS: dict[str, NoteCode] = {
         "Nothing states how long training sequences are, so 4096 tokens are assumed.",
         "State them with --seq-len. Conventions that count documents take their lengths from --doc-len.",
     ),
+    "long_documents": NoteCode(
+        "warning",
+        "Documents are longer than the sequences, where attention ends: scores over whole documents are too many.",
+        "Give the lengths of documents as cut to sequences, or state longer sequences: --seq-len, or "
+        "sequence_length of a planned study.",
+    ),
     "no_match": NoteCode(
         "warning",
         "No shape of the search is within tolerance of all three budgets.",

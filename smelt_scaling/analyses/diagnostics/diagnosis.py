@@ -237,11 +237,22 @@ def _gain_finding(gain: pd.DataFrame, level: float) -> Finding:
     return Finding(
         part="gain",
         check=f"gain, {100 * level:g} % interval of the sampling of cells",
-        value=f"{point} {ends}",
-        verdict="fine" if resolved else "caution",
-        remedy=""
-        if resolved
-        else "not distinguishable from none; smelt-scaling plan says which runs would tell",
+        value=f"{point} {ends}" + (", outside the runs" if row["extrapolated"] else ""),
+        verdict="fine" if resolved and not row["extrapolated"] else "caution",
+        remedy="; ".join(
+            said
+            for said, applies in (
+                (
+                    "not distinguishable from none; smelt-scaling plan says which runs would tell",
+                    not resolved,
+                ),
+                (
+                    "ask for a budget and a sparsity that the runs cover, or mark the gain extrapolated",
+                    row["extrapolated"],
+                ),
+            )
+            if applies
+        ),
     )
 
 
