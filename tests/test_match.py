@@ -147,6 +147,15 @@ def test_no_loop_finds_the_reference_itself() -> None:
     assert replace(found.shapes.config(0), name=base.name) == base
 
 
+def test_a_shape_is_listed_once_where_a_width_meets_the_parameters_exactly() -> None:
+    base = MODELS["baseline/200M/95%"]
+    assert base is not None
+    found = find_matches(base, lengths=DOCUMENT_LENGTH)
+    every = [repr(found.shapes.config(row)) for row in range(len(found))]
+    assert len(every) > 1
+    assert len(every) == len(set(every))
+
+
 def test_deeper_and_narrower_without_a_loop() -> None:
     base = MODELS["baseline/200M/95%"]
     assert base is not None

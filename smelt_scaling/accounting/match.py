@@ -209,6 +209,8 @@ def find_matches(
     exact = (goal.parameters - zero) / (one - zero) / search.ffn_multiple
     lower = np.floor(exact)  # and the next, not the ceiling: a width that fits exactly would be listed twice
     both = np.concatenate([lower, lower + 1]).astype(np.int64) * search.ffn_multiple
+    below = np.floor((goal.parameters - zero) / (one - zero) / search.ffn_multiple).astype(np.int64)
+    both = np.concatenate([below, below + 1]) * search.ffn_multiple  # never the same width twice
     doubled = shapes.select(np.tile(np.arange(len(shapes)), 2)).with_width(both)
     doubled = doubled.select(both > 0)
     counted = np.stack(doubled.budgets(rule, lengths), axis=1)
