@@ -44,6 +44,8 @@ def record(name: str, **change: Any) -> dict[str, Any]:
         ("tiny deepseek_v3", {"attention_bias": True}, "attention_bias true: biases of latent attention"),
         ("tiny gpt_oss", {"layer_types": ["full_attention"]}, "layer_types: 1 entries for 4 layers"),
         ("tiny gpt2", {"n_embd": "absent"}, "n_embd: missing"),
+        ("tiny mistral", {"sliding_window": "4k"}, "sliding_window '4k': must be a whole number"),
+        ("tiny deepseek_v2", {"moe_layer_freq": 0}, "moe_layer_freq 0: must be 1 or more"),
     ],
 )
 def test_one_line_names_the_key(name: str, change: dict[str, Any], said: str) -> None:
@@ -70,6 +72,18 @@ def test_experts_under_another_version_of_their_name() -> None:
     [
         ("tiny gpt_oss", {}, (32, 0, 32, 0)),
         ("tiny gpt_oss", {"layer_types": ["full_attention", "sliding_attention"] * 2}, (0, 32, 0, 32)),
+        # configurations on the hub that older versions wrote; Gemma 3: five local layers to a global one
+        ("tiny gemma2", {"layer_types": "absent", "sliding_window": 64}, (64, 0, 64, 0)),
+        (
+            "tiny gemma3_text",
+            {"layer_types": "absent", "sliding_window": 64, "num_hidden_layers": 7},
+            (64, 64, 64, 64, 64, 0, 64),
+        ),
+        (
+            "tiny gemma3_text",
+            {"layer_types": "absent", "sliding_window": 64, "sliding_window_pattern": 3},
+            (64, 64, 0, 64),
+        ),
         ("tiny mistral", {"sliding_window": 64}, (64,) * 4),
         ("tiny qwen2", {"sliding_window": 64, "max_window_layers": 3}, ()),
         (
@@ -81,6 +95,14 @@ def test_experts_under_another_version_of_their_name() -> None:
 )
 def test_windows(name: str, change: dict[str, Any], windows: tuple[int, ...]) -> None:
     assert from_huggingface(record(name, **change))[0].windows == windows
+
+
+def test_every_other_layer_holds_experts_from_the_first_or_from_the_second() -> None:
+    """DeepSeek: layer_idx % moe_layer_freq == 0; Qwen: (layer_idx + 1) % decoder_sparse_step == 0; both count from 0."""
+    deepseek, _ = from_huggingface(record("tiny deepseek_v2", first_k_dense_replace=1, moe_layer_freq=2))
+    assert sorted(deepseek.sparse_layers) == [i for i in range(deepseek.layers) if i >= 1 and i % 2 == 0]
+    qwen, _ = from_huggingface(record("tiny qwen2_moe", decoder_sparse_step=2, mlp_only_layers=[]))
+    assert sorted(qwen.sparse_layers) == [i for i in range(qwen.layers) if (i + 1) % 2 == 0]
 
 
 def test_what_is_not_counted_is_said() -> None:

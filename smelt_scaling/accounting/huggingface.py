@@ -45,9 +45,11 @@ class Family:
         Whether positions are learned.
     stated : tuple of str
         Keys for which the class has a number of its own, so that leaving one out does not mean the usual rule.
-    windows : {"no", "all", "from", "even"}
+    windows : {"no", "all", "from", "pattern"}
         Layers with ``sliding_window`` where no ``layer_types`` says it: none, all, those from ``max_window_layers`` on
-        if ``use_sliding_window``, or every other one beginning with the first.
+        if ``use_sliding_window``, or all but every ``sliding_window_pattern``-th.
+    pattern : int
+        The class's own ``sliding_window_pattern``, which most configurations leave out.
     """
 
     ffn: Literal["swiglu", "gelu"] = "swiglu"
@@ -69,7 +71,8 @@ class Family:
     names: Mapping[str, str] | None = None
     positions: bool = False
     stated: tuple[str, ...] = ()
-    windows: Literal["no", "all", "from", "even"] = "no"
+    windows: Literal["no", "all", "from", "pattern"] = "no"
+    pattern: int = 2
 
 
 _KV = ("num_key_value_heads",)
@@ -91,8 +94,10 @@ FAMILIES: dict[str, Family] = {
     "qwen3": Family(qk_norm="head", windows="from", stated=_KV_AND_HEAD),
     "olmo": Family(norms_per_layer=0, final_norm=False),
     "olmo2": Family(qk_norm="full"),
-    "gemma2": Family(norms_per_layer=4, tied=True, windows="even", stated=_KV_AND_HEAD),
-    "gemma3_text": Family(norms_per_layer=4, qk_norm="head", tied=True, stated=_KV_AND_HEAD),
+    "gemma2": Family(norms_per_layer=4, tied=True, windows="pattern", stated=_KV_AND_HEAD),
+    "gemma3_text": Family(
+        norms_per_layer=4, qk_norm="head", tied=True, windows="pattern", pattern=6, stated=_KV_AND_HEAD
+    ),
     "gpt2": Family(ffn="gelu", bias="all", norm="layer", tied=True, names=_GPT2_NAMES, positions=True),
     "gpt_neox": Family(ffn="gelu", bias="all", norm="layer"),
     "mixtral": Family(
@@ -118,7 +123,7 @@ FAMILIES: dict[str, Family] = {
         router_bias=True,
         expert_bias=True,
         sinks=True,
-        windows="even",
+        windows="pattern",
         stated=_KV_AND_HEAD,
     ),
     "deepseek_v2": _LATENT,
@@ -318,19 +323,26 @@ def _experts(keys: _Keys, layers: int) -> Experts:
 
 
 def _dense_layers(keys: _Keys, layers: int) -> tuple[int, ...]:
-    """Return the layers without experts: the first few, named ones, and all but every n-th."""
+    """Return the layers without experts: the first few, named ones, and all but every n-th.
+
+    ``decoder_sparse_step`` counts layers from 1, ``moe_layer_freq`` from 0.
+    """
     first = keys.count("first_k_dense_replace", 0)
     named = keys.get("mlp_only_layers", ())
     if beyond := [layer for layer in named if not 0 <= layer < layers]:
         raise DataError(f"{keys.source}: mlp_only_layers holds {beyond[0]}: layers are 0 to {layers - 1}")
-    step = keys.count("decoder_sparse_step", keys.count("moe_layer_freq", 1))
-    if step == 0:
-        raise DataError(f"{keys.source}: decoder_sparse_step 0: must be 1 or more")
-    return tuple(i for i in range(layers) if i < first or i in named or (i + 1) % step)
+    step, freq = _period(keys, "decoder_sparse_step", 1), _period(keys, "moe_layer_freq", 1)
+    return tuple(i for i in range(layers) if i < first or i in named or (i + 1) % step or i % freq)
+
+
+def _period(keys: _Keys, key: str, default: int) -> int:
+    if not (period := keys.count(key, default)):
+        raise DataError(f"{keys.source}: {key} 0: must be 1 or more")
+    return period
 
 
 def _windows(keys: _Keys, layers: int) -> tuple[int, ...]:
-    window = keys.get("sliding_window")
+    window = keys.count("sliding_window", 0)
     if not window:
         return ()
     kinds, rule = keys.get("layer_types"), keys.family.windows
@@ -343,8 +355,9 @@ def _windows(keys: _Keys, layers: int) -> tuple[int, ...]:
     elif rule == "from" and keys.get("use_sliding_window"):
         start = keys.count("max_window_layers")
         seen = tuple(window if i >= start else 0 for i in range(layers))
-    elif rule == "even":
-        seen = tuple(0 if i % 2 else window for i in range(layers))
+    elif rule == "pattern":
+        every = _period(keys, "sliding_window_pattern", keys.family.pattern)
+        seen = tuple(window if (i + 1) % every else 0 for i in range(layers))
     else:
         seen = ()
     return seen if any(seen) else ()
