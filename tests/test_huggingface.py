@@ -98,7 +98,7 @@ def test_windows(name: str, change: dict[str, Any], windows: tuple[int, ...]) ->
 
 
 def test_every_other_layer_holds_experts_from_the_first_or_from_the_second() -> None:
-    """DeepSeek: layer_idx % moe_layer_freq == 0; Qwen: (layer_idx + 1) % decoder_sparse_step == 0; both count from 0."""
+    """DeepSeek: layer_idx % moe_layer_freq == 0; Qwen: (layer_idx + 1) % decoder_sparse_step == 0."""
     deepseek, _ = from_huggingface(record("tiny deepseek_v2", first_k_dense_replace=1, moe_layer_freq=2))
     assert sorted(deepseek.sparse_layers) == [i for i in range(deepseek.layers) if i >= 1 and i % 2 == 0]
     qwen, _ = from_huggingface(record("tiny qwen2_moe", decoder_sparse_step=2, mlp_only_layers=[]))

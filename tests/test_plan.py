@@ -342,6 +342,15 @@ def test_rows_without_cells_say_nothing_of_cells() -> None:
     assert cell_correlation(of, of) is None
 
 
+def test_cells_that_the_coefficients_use_up_say_nothing_of_cells() -> None:
+    """A mean for each of four cells of five runs: what is left is within, 20 - 4 degrees of freedom."""
+    cell = np.repeat(np.arange(4), 5)
+    drawn = np.random.default_rng(0).standard_normal(20)
+    inside = drawn - np.array([drawn[cell == k].mean() for k in range(4)])[cell]
+    of = Residuals(residual=inside, jacobian=np.eye(4)[cell], cell=cell)
+    assert variance_components(of) == (pytest.approx(inside @ inside / 16), None)
+
+
 def test_noise_of_a_simulated_study_is_found_again(study) -> None:
     """The example: sd 1.044 (0.00952, 0.00554), of which cells share half; one set of 12 cells is within 15 %."""
     settings = plan(study).attrs["settings"]

@@ -1,10 +1,7 @@
 """The noise that a plan assumes: how far an endpoint lies off its surface, and what cells and pairs of it share.
 
-Stated, or estimated from the residuals r of a study by fitting constants (Henderson's method 3; Searle, Casella and
-McCulloch 1992, section 5.5). Rows: the mean square off both the cells Z and the columns of the Jacobian, which no cell
-effect reaches. Cells: with M the projection off those columns, n rows and p of them,
-
-    E r'r = s_r^2 (n - p) + s_c^2 tr(Z' M Z)
+Stated, or estimated from the residuals of a study by the analysis of variance of cells with the columns of the Jacobian
+as covariates.
 """
 
 from __future__ import annotations
@@ -15,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from smelt_scaling.analyses.anova import analysis_of_variance
 from smelt_scaling.analyses.planning.information import Spread
 from smelt_scaling.errors import DataError, Note, UsageError, warning
 
@@ -24,8 +22,6 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 ESTIMATED, STATED, ASSUMED = "estimated from residuals", "stated", "assumed"
-#: A column of unit norm that varies less inside cells is constant there.
-CONSTANT = 1e-9
 #: Losses that scatter by less are noise-free but for rounding.
 NO_SCATTER = 1e-9
 
@@ -80,10 +76,15 @@ class Residuals:
     jacobian: Array
     cell: Index
 
+    @property
+    def basis(self) -> Array:
+        """An orthonormal basis of the columns of the Jacobian, (n, p)."""
+        return np.asarray(np.linalg.qr(self.jacobian / np.linalg.norm(self.jacobian, axis=0))[0])
+
     def cells(self) -> tuple[Index, Array, Array, Array]:
         """Return the cells that are there, rows and residual sums of each, and Z'MZ."""
         present, index = np.unique(self.cell, return_inverse=True)
-        q = np.linalg.qr(self.jacobian / np.linalg.norm(self.jacobian, axis=0))[0]
+        q = self.basis
         sums = np.zeros((len(present), q.shape[1]))
         np.add.at(sums, index, q)
         rows = np.bincount(index).astype(np.float64)
@@ -93,16 +94,6 @@ class Residuals:
             np.bincount(index, self.residual).astype(np.float64),
             np.diag(rows) - sums @ sums.T,
         )
-
-    def within(self) -> Array:
-        """Return an orthonormal basis of what the columns of the Jacobian do inside cells, (n, rank)."""
-        _, index = np.unique(self.cell, return_inverse=True)
-        scaled = self.jacobian / np.linalg.norm(self.jacobian, axis=0)
-        means = np.zeros((index.max() + 1, scaled.shape[1]))
-        np.add.at(means, index, scaled)
-        inside = scaled - (means / np.bincount(index)[:, None])[index]
-        basis, size, _ = np.linalg.svd(inside, full_matrices=False)
-        return np.asarray(basis[:, size > CONSTANT])
 
 
 def variance_components(of: Residuals) -> tuple[float, float | None]:
@@ -114,22 +105,16 @@ def variance_components(of: Residuals) -> tuple[float, float | None]:
     --------
     >>> of = Residuals(
     ...     residual=np.array([3.0, 1.0, -1.0, -3.0]), jacobian=np.ones((4, 1)), cell=np.array([0, 0, 1, 1]))
-    >>> variance_components(of)  # one-way: mean squares 2 within and 16 = 2 + 2 * 7 between
-    (2.0, 7.0)
+    >>> [round(v, 9) for v in variance_components(of)]  # one-way: mean squares 2 within and 16 = 2 + 2 * 7 between
+    [2.0, 7.0]
     """
-    n, p = of.jacobian.shape
-    if n <= p:
+    index = np.unique(of.cell, return_inverse=True)[1]
+    table = analysis_of_variance(of.residual, of.basis, index, np.ones(len(index)))
+    if table.sd_total is None:
         return np.nan, None
-    every = float(of.residual @ of.residual)
-    present, rows, totals, inner = of.cells()
-    within = of.within()
-    free = n - len(present) - within.shape[1]
-    if free <= 0:
-        return every / (n - p), None
-    inside = every - float(np.sum(totals**2 / rows)) - float(np.sum((within.T @ of.residual) ** 2))
-    single = max(inside, 0.0) / free
-    shared = (every - single * (n - p)) / float(np.trace(inner))
-    return (single, shared) if shared > 0 else (every / (n - p), 0.0)
+    if table.sd_between is None or table.sd_within is None:
+        return table.sd_total**2, None
+    return (table.sd_within**2, table.sd_between**2) if table.sd_between > 0 else (table.sd_total**2, 0.0)
 
 
 def cell_correlation(one: Residuals, other: Residuals) -> float | None:
@@ -207,8 +192,8 @@ def settled_noise(
         icc = float(np.mean(shares)) if shares else 0.0
         if not shares:
             message = (
-                "one endpoint per cell: what endpoints of a cell share cannot be estimated and is taken as 0, the "
-                "best case; state it with --icc 0.5"
+                "one endpoint per cell, or as many coefficients as cells: what endpoints of a cell share cannot be "
+                "estimated and is taken as 0, the best case; state it with --icc 0.5"
             )
             notes.append(warning("noise_assumed", message))
     elif not 0 <= icc < 1:
