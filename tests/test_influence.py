@@ -27,6 +27,7 @@ from smelt_scaling.analyses.diagnostics import (
     single_rows,
 )
 from smelt_scaling.analyses.diagnostics.left_out_findings import influence_findings
+from smelt_scaling.analyses.diagnostics.parts import parts_of
 from smelt_scaling.errors import UsageError
 from smelt_scaling.reporting.diagnostics.influence import influence_grids
 from smelt_scaling.reporting.document import Document
@@ -375,6 +376,15 @@ def test_a_table_of_rows_has_no_cells_and_joins_many_levels() -> None:
     assert found.groupby("by", sort=False).size().to_dict() == {"size": 12, "horizon": 12}
     assert found.groupby("by")["rows"].sum().tolist() == [60, 60]
     assert "levels_joined" in {note.code for note in notes_of(found)}
+
+
+def test_sizes_without_a_name_are_those_that_people_mean() -> None:
+    """Both architectures of one size, and all its sparsities: the four scales of the example, 36 runs each."""
+    study = study_of(FRAME.drop(columns="scale"))
+    parts, _ = parts_of(study)
+    held = [{cell.split("/")[0] for cell in study.endpoints["cell"][part.rows]} for part in parts["size"]]
+    assert held == [{"100M"}, {"200M"}, {"600M"}, {"1.6B"}]
+    assert [int(part.rows.sum()) for part in parts["size"]] == [36, 36, 36, 36]
 
 
 def test_pins_and_weights() -> None:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from smelt_scaling.analyses.calibration.cells import flip_test, holm
 from smelt_scaling.analyses.diagnostics.law_candidates import STUDY, Candidate
 from smelt_scaling.analyses.diagnostics.law_questions import SIZE, questions_of
+from smelt_scaling.analyses.diagnostics.parts import size_levels
 from smelt_scaling.endpoints import Endpoints
 from smelt_scaling.engine.certificate import certify
-from smelt_scaling.engine.design import level_index
 from smelt_scaling.engine.newton import delta_ladder, minimise
 from smelt_scaling.engine.tied import Stacked, Tied, free_tie
 from smelt_scaling.errors import FitError, SmeltScalingError
@@ -36,8 +36,6 @@ Mask = NDArray[np.bool_]
 SCHEMES = ("each size left out", "next size from all smaller")
 #: More sizes than this are joined to so many groups of neighbours.
 MOST_TIERS = 8
-#: Sizes without a name are apart where the logarithm of one is by more than this above the next smaller.
-GAP = 0.15
 #: A fit that takes more Newton steps slides along a valley: the sizes that are left do not say where it ends.
 MOST_STEPS = 200
 #: A rollout starts with so many sizes; one would not tell how the loss falls with size.
@@ -92,7 +90,7 @@ def size_tiers(rows: Endpoints, law: AdditiveLaw) -> tuple[NDArray[np.intp], lis
     if "scale" in rows:
         names, level = np.unique(rows["scale"], return_inverse=True)
     else:
-        level = _levels(np.log(size))
+        level = size_levels(np.log(size))
         names = np.array(
             [f"{measure} {format_quantity(float(np.median(size[level == k])))}" for k in np.unique(level)]
         )
@@ -103,16 +101,6 @@ def size_tiers(rows: Endpoints, law: AdditiveLaw) -> tuple[NDArray[np.intp], lis
         tier[own] = number
     joined = [str(names[own[0]]) + (f" to {names[own[-1]]}" if len(own) > 1 else "") for own in groups]
     return tier[level], joined
-
-
-def _levels(log_size: Array) -> NDArray[np.intp]:
-    """Return the level of each size: designs of two architectures differ a little, so levels are what gaps part.
-
-    Where gaps leave fewer sizes than a rollout needs the design has no tiers but a continuum, cut by levels.
-    """
-    ordered, inverse = np.unique(log_size, return_inverse=True)
-    level = np.r_[0, np.cumsum(np.diff(ordered) > GAP)][inverse]
-    return level if level.max() >= FEWEST_SIZES else level_index(log_size)
 
 
 def splits_of(sizes: int) -> list[Split]:

@@ -14,7 +14,7 @@ from smelt_scaling.errors import Note, info
 from smelt_scaling.formatting import format_quantity
 from smelt_scaling.study import Study
 
-__all__ = ["KINDS", "MOST_CELLS", "MOST_LEVELS", "Part", "dense_tier", "only", "parts_of"]
+__all__ = ["KINDS", "MOST_CELLS", "MOST_LEVELS", "Part", "dense_tier", "only", "parts_of", "size_levels"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -25,6 +25,9 @@ KINDS = ("cell", "size", "horizon", "sparsity")
 MOST_LEVELS = 12
 #: With more cells than this a single one says nothing.
 MOST_CELLS = 400
+#: Sizes without a name are apart where the logarithm of one is by more than this above the next smaller; a size wider
+#: than twice that is none.
+GAP = 0.15
 #: Least sparsity that is not dense, as compute-equivalent sparsity of a dense model is 0 up to rounding.
 DENSE = 0.05
 
@@ -61,7 +64,8 @@ def parts_of(study: Study) -> tuple[dict[str, list[Part]], list[Note]]:
     """Split the rows of a study in every way that its columns allow, each in ascending order.
 
     Sizes are the levels of ``scale``, or of the law's measure of size; horizons are levels of D, or of C where there
-    is no D. Levels within 5 % of each other are one. Over `MOST_LEVELS` of them are joined, with a note.
+    is no D. Sizes without a name are those of `size_levels`, horizons within 5 % of each other are one. Over
+    `MOST_LEVELS` of them are joined, with a note.
 
     Examples
     --------
@@ -93,6 +97,23 @@ def parts_of(study: Study) -> tuple[dict[str, list[Part]], list[Note]]:
     return found, notes
 
 
+def size_levels(log_size: Array) -> NDArray[np.intp]:
+    """Return the level of each size, smallest first.
+
+    Designs of two architectures, or of several sparsities, differ a little at what is one size to people: levels are
+    what gaps part. Where sizes follow one another without gaps they are a continuum, cut by steps of 5 %.
+
+    Examples
+    --------
+    >>> size_levels(np.log([6.3e8, 6.7e8, 1.32e9, 1.39e9])).tolist()
+    [0, 0, 1, 1]
+    """
+    ordered, inverse = np.unique(log_size, return_inverse=True)
+    level = np.r_[0, np.cumsum(np.diff(ordered) > GAP)]
+    widest = max(float(np.ptp(ordered[level == k])) for k in range(level[-1] + 1))
+    return np.asarray(level[inverse] if widest <= 2 * GAP else level_index(log_size), dtype=np.intp)
+
+
 def dense_tier(rows: Endpoints) -> Mask | None:
     """Return the rows of the dense tier where it lies beside sparse ones, else None."""
     lowest = rows.tiers == rows.tiers.min()
@@ -122,7 +143,7 @@ def _named(by: str, labels: NDArray[np.str_], size: Array) -> list[Part]:
 
 
 def _levels(by: str, column: str, values: Array) -> tuple[list[Part], list[Note]]:
-    level = level_index(np.log(values))
+    level = size_levels(np.log(values)) if by == "size" else level_index(np.log(values))
     count = int(level.max()) + 1
     notes = []
     if count > MOST_LEVELS:
