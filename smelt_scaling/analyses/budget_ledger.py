@@ -98,6 +98,7 @@ def flops_report(
     seen = over.at_mean(rule)
     rows = _term_rows(ledger, rule, seen)
     frame = pd.DataFrame(rows)
+    frame = pd.DataFrame(_terms(ledger, rule, seen))
     own = budgets_of(one.config, rule, seen)
     settings: dict[str, Any] = {
         "model": one.name,
@@ -150,6 +151,8 @@ def flops_report(
 
 def _term_rows(ledger: Ledger, rule: Convention, seen: Lengths) -> list[dict[str, Any]]:
     """Return one row per term of a ledger, with its share of the FLOPs."""
+def _terms(ledger: Ledger, rule: Convention, seen: Lengths) -> list[dict[str, Any]]:
+    """Return a row per term, with its share of the FLOPs."""
     rows: list[dict[str, Any]] = []
     for term in ledger.terms:
         forward = flops_of_term(term, rule, seen)
