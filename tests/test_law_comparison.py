@@ -265,6 +265,18 @@ def test_errors_on_a_size_are_those_of_a_fit_without_it(study, frame):
     assert laws[laws.scheme == own.scheme].parameters.tolist() == [12, 9, 10, 10, 14, 14]
 
 
+def test_so_few_cells_that_nothing_could_be_called_better_are_said_to_be_so(frame):
+    """Signs of n cells have a least P of 2^(1-n), five laws compared: 5/2^5 of 6 cells is .16, 5/2^11 of 12 .002."""
+    laws = frame.attrs["laws"]
+    other = [row for row in laws if row["law"] != "the study's law"]
+    assert {row["verdict"] for row in other if row["cells"] == 6} == {"too few cells"}
+    assert "too few cells" not in {row["verdict"] for row in other if row["cells"] == 12}
+    few = frame.copy()
+    few.attrs = {**frame.attrs, "laws": [row for row in laws if row["cells"] == 6]}
+    (last,) = [one for one in compare_laws_findings(few) if "left out" in one.check]
+    assert (last.verdict, "too few cells" in last.value) == ("unknown", True)
+
+
 def noise_free(change: Any = None) -> Endpoints:
     """The example's design on exact surfaces that share their exponents."""
     rows = RUNS.to_frame()

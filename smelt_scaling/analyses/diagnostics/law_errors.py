@@ -42,6 +42,8 @@ MOST_STEPS = 200
 FEWEST_SIZES = 2
 
 SAME, BETTER, WORSE = "within noise", "predicts better", "predicts worse"
+#: Sign flips of n cells give no P below 2^(1-n): with few cells no difference could be called one.
+TOO_FEW = "too few cells"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -167,7 +169,8 @@ def law_rows(
 
     A law is called better or worse only where the mean absolute errors of cells differ by more than sign flips of
     their differences would make them (the two architectures of a cell together; Holm over the laws of a scheme). The
-    interval is Student's over cells. Cells of one size share a fit, so both are rather too sure than too careful.
+    interval is Student's over cells. Cells of one size share a fit, so both are rather too sure than too careful. Where
+    no differences of so few cells could be called better or worse, the verdict says so.
 
     Parameters
     ----------
@@ -189,8 +192,8 @@ def law_rows(
         adjusted = holm(np.array([row["p"] for row in compared]))
         for row, p in zip(compared, adjusted.tolist(), strict=True):
             row["p_holm"] = p
-            apart = p < 1 - level
-            row["verdict"] = SAME if not apart else BETTER if row["difference"] < 0 else WORSE
+            nothing = TOO_FEW if len(compared) * 2.0 ** (1 - len(own)) >= 1 - level else SAME
+            row["verdict"] = nothing if p >= 1 - level else BETTER if row["difference"] < 0 else WORSE
         result += [{"scheme": scheme, **row} for row in rows]
     return result
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from smelt_scaling.analyses.diagnostics.findings import Finding
 from smelt_scaling.analyses.diagnostics.gamma import RESOLVED
 from smelt_scaling.analyses.diagnostics.law_candidates import STUDY
-from smelt_scaling.analyses.diagnostics.law_errors import BETTER
+from smelt_scaling.analyses.diagnostics.law_errors import BETTER, TOO_FEW
 from smelt_scaling.formatting import format_percent
 
 if TYPE_CHECKING:
@@ -118,4 +118,7 @@ def _laws(rows: list[dict[str, Any]]) -> Finding:
             "report the gain under that law as well",
         )
     others = len({row["law"] for row in rows if not row["reason"]}) - 1
+    if others and {row["verdict"] for row in rows if row["verdict"]} == {TOO_FEW}:
+        told = f"{value}; too few cells for any of {others} others to be called better"
+        return _finding(check, told, "unknown", "add cells: sign flips of them are all there is to test with")
     return _finding(check, f"{value}; none of {others} others better beyond noise", "fine")
