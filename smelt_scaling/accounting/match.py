@@ -206,9 +206,6 @@ def find_matches(
         return _ranked(reference, shapes, np.empty((0, 3)), tolerance, floor)
     # parameters are linear in the width, so the width that meets them is known
     zero, one = (shapes.with_width(np.full(len(shapes), width)).budgets(rule, lengths)[1] for width in (0, 1))
-    exact = (goal.parameters - zero) / (one - zero) / search.ffn_multiple
-    lower = np.floor(exact)  # and the next, not the ceiling: a width that fits exactly would be listed twice
-    both = np.concatenate([lower, lower + 1]).astype(np.int64) * search.ffn_multiple
     below = np.floor((goal.parameters - zero) / (one - zero) / search.ffn_multiple).astype(np.int64)
     both = np.concatenate([below, below + 1]) * search.ffn_multiple  # never the same width twice
     doubled = shapes.select(np.tile(np.arange(len(shapes)), 2)).with_width(both)

@@ -96,8 +96,6 @@ def flops_report(
     ledger = make_ledger(one.config)
     over = _Over(sequence=sequence, documents=packed or sequence)
     seen = over.at_mean(rule)
-    rows = _term_rows(ledger, rule, seen)
-    frame = pd.DataFrame(rows)
     frame = pd.DataFrame(_terms(ledger, rule, seen))
     own = budgets_of(one.config, rule, seen)
     settings: dict[str, Any] = {
@@ -131,7 +129,7 @@ def flops_report(
     compared: list[dict[str, Any]] = []
     if other is not None:
         notes += other.notes
-        compared = _term_rows(make_ledger(other.config), rule, seen)
+        compared = _terms(make_ledger(other.config), rule, seen)
         ratios = _ratios(one, other, rule, seen)
         settings["compare"] = other.name
     frame.attrs = {
@@ -149,8 +147,6 @@ def flops_report(
     return frame
 
 
-def _term_rows(ledger: Ledger, rule: Convention, seen: Lengths) -> list[dict[str, Any]]:
-    """Return one row per term of a ledger, with its share of the FLOPs."""
 def _terms(ledger: Ledger, rule: Convention, seen: Lengths) -> list[dict[str, Any]]:
     """Return a row per term, with its share of the FLOPs."""
     rows: list[dict[str, Any]] = []
