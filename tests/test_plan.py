@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -334,6 +335,18 @@ def test_variance_components_and_their_correlation_are_unbiased() -> None:
     assert means[:, 0] == pytest.approx([2.25, 1.0], rel=0.05)
     assert means[:, 1] == pytest.approx([4.0, 9.0], rel=0.09)
     assert np.median(correlation) == pytest.approx(0.6, abs=0.08)
+
+
+def test_what_lies_along_the_coefficients_is_no_noise() -> None:
+    """Huber's residuals are not those of least squares: they keep some of J, which the expectations leave out."""
+    rng = np.random.default_rng(4)
+    cell = np.repeat(np.arange(12), 6)
+    jacobian = rng.standard_normal((72, 6)) + rng.standard_normal((12, 6))[cell]
+    plain = [residuals(rng, rng.standard_normal(12), cell, 0.8, jacobian) for _ in range(2)]
+    moved = [replace(of, residual=of.residual + jacobian @ rng.standard_normal(6)) for of in plain]
+    for of, other in zip(plain, moved, strict=True):
+        assert variance_components(other) == pytest.approx(variance_components(of), rel=1e-9)
+    assert cell_correlation(*moved) == pytest.approx(cell_correlation(*plain), rel=1e-9, abs=1e-12)
 
 
 def test_rows_without_cells_say_nothing_of_cells() -> None:

@@ -82,7 +82,7 @@ class Residuals:
         return np.asarray(np.linalg.qr(self.jacobian / np.linalg.norm(self.jacobian, axis=0))[0])
 
     def cells(self) -> tuple[Index, Array, Array, Array]:
-        """Return the cells that are there, rows and residual sums of each, and Z'MZ."""
+        """Return the cells that are there, rows of each, sums of its residuals off the Jacobian, and Z'MZ."""
         present, index = np.unique(self.cell, return_inverse=True)
         q = self.basis
         sums = np.zeros((len(present), q.shape[1]))
@@ -91,7 +91,7 @@ class Residuals:
         return (
             present,
             rows,
-            np.bincount(index, self.residual).astype(np.float64),
+            np.bincount(index, self.residual - q @ (q.T @ self.residual)).astype(np.float64),
             np.diag(rows) - sums @ sums.T,
         )
 
