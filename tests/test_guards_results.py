@@ -19,7 +19,6 @@ from scipy.stats import t
 
 from smelt_scaling import (
     Endpoints,
-    Lengths,
     ModelConfig,
     Note,
     allocate,
@@ -43,6 +42,7 @@ from smelt_scaling import (
     shot_gaps,
 )
 from smelt_scaling import sources as source_groups
+from smelt_scaling.accounting import Lengths
 from smelt_scaling.accounting.huggingface import from_huggingface
 from smelt_scaling.analyses.budgets import budgets_or_default
 from smelt_scaling.analyses.calibration import Scores
