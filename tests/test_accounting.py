@@ -356,7 +356,9 @@ class TestNames:
         with pytest.raises(DataError, match="a column length"):
             read_lengths(str(tmp_path / "bad.csv"))
         (tmp_path / "words.csv").write_text("length\nlong\n")
-        with pytest.raises(DataError, match="words.csv: "):
+        with pytest.raises(
+            DataError, match=r"words\.csv: column length, 1 rows \(first: 0\): 'long' is no number"
+        ):
             read_lengths(str(tmp_path / "words.csv"))
         (tmp_path / "no.parquet").write_text("length\n1\n")
         with pytest.raises(DataError, match="cannot be read as a table"):

@@ -165,6 +165,14 @@ def read_lengths(text: str) -> Lengths:
         frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
     except (OSError, ValueError) as error:  # not Parquet, not UTF-8, or no table
         raise DataError(f"{text}: cannot be read as a table ({str(error).splitlines()[0]})") from error
+    for name in [name for name in ("length", "count", "cu_seqlens") if name in frame]:
+        wrong = pd.to_numeric(frame[name], errors="coerce").isna().to_numpy()
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise DataError(
+                f"{text}: column {name}, {wrong.sum()} rows (first: {row}): {str(frame[name].iloc[row])!r} is no "
+                "number; write a whole number"
+            )
     columns = {str(name): frame[name].to_numpy() for name in frame}
     try:
         if "cu_seqlens" in columns:
