@@ -57,3 +57,16 @@ def faults(figure: Any) -> list[str]:
         if min(box[one].x1, box[other].x1) - max(box[one].x0, box[other].x0) > SLACK
         and min(box[one].y1, box[other].y1) - max(box[one].y0, box[other].y0) > SLACK
     ]
+
+
+def without_letters(figure: Any) -> Any:
+    """Hide every letter, which releases of matplotlib draw differently, and the room made for it."""
+    from matplotlib.legend import Legend
+    from matplotlib.text import Text
+
+    figure.set_layout_engine("none")
+    for ax in figure.axes:
+        ax.tick_params(which="both", labelbottom=False, labelleft=False, labelright=False)
+    for artist in (*figure.findobj(Text), *figure.findobj(Legend)):
+        artist.set_visible(False)
+    return figure
