@@ -763,6 +763,7 @@ SCENARIOS: dict[str, Callable[[], tuple[Note, ...]]] = {
     "long_documents": lambda: notes_of(
         flops_report(NamedModel(name="tiny", config=TINY), documents=Lengths.of(8192))
     ),
+    "no_vocabulary": lambda: notes_of(flops_report(NamedModel(name="tiny", config=TINY))),
     "no_match": lambda: notes_of(match_budgets("smelt:baseline/100M/0%")),
 }  # fmt: skip
 

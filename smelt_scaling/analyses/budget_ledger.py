@@ -92,6 +92,14 @@ def flops_report(
             info("sequence_length", f"sequences of {length} tokens are assumed; state them with --seq-len")
         )
     notes += long_documents(packed, length)
+    if not one.config.vocab:
+        counting = ", ".join(name for name, one_rule in CONVENTIONS.items() if "head" in one_rule.counts)
+        notes.append(
+            info(
+                "no_vocabulary",
+                f"{one.name}: no vocabulary is stated, so the head is not in FLOPs of {counting}",
+            )
+        )
     sequence = Lengths.of(length)
     ledger = make_ledger(one.config)
     over = _Over(sequence=sequence, documents=packed or sequence)

@@ -29,6 +29,12 @@ BUDGETS: dict[str, NoteCode] = {
         "Give the lengths of documents as cut to sequences, or state longer sequences: --seq-len, or "
         "sequence_length of a planned study.",
     ),
+    "no_vocabulary": NoteCode(
+        "info",
+        "The model states no vocabulary, so conventions that count the head leave it out.",
+        "Nothing, where the convention counts no head. Otherwise write vocab into the TOML: 6 FLOPs per token for each "
+        "of its rows times the hidden width.",
+    ),
     "no_match": NoteCode(
         "warning",
         "No shape of the search is within tolerance of all three budgets.",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from smelt_scaling.analyses.diagnostics.findings import VERDICTS, Finding
+from smelt_scaling.analyses.diagnostics.findings import Finding
 from smelt_scaling.analyses.diagnostics.headline import headline_of
 from smelt_scaling.analyses.frames import Carried, finish_frame, notes_of
 from smelt_scaling.analyses.gain import ce_gain
@@ -258,8 +258,3 @@ def _gain_finding(gain: pd.DataFrame, level: float) -> Finding:
 
 def _rows(frame: pd.DataFrame) -> Carried:
     return Carried({str(key): value for key, value in row.items()} for row in frame.to_dict(orient="records"))
-
-
-def worst(findings: Iterable[Finding]) -> str:
-    """Return the worst verdict of all."""
-    return max((finding.verdict for finding in findings), key=VERDICTS.index, default="fine")
